@@ -1,0 +1,37 @@
+# `make demo` and `make test` need nothing but Python 3.11 or newer: each makes .venv if it is absent.
+PYTHON ?= python3
+BIN = .venv/bin
+OUT ?= out
+# Parallel test workers each keep to one BLAS thread.
+TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test lint bench clean
+
+.venv/demo.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plot,report]"
+	touch $@
+
+.venv/dev.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	touch .venv/demo.stamp $@
+
+demo: .venv/demo.stamp
+	$(BIN)/stiefelsync demo --output $(OUT)
+
+test: .venv/dev.stamp
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto -q $(ARGS)
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests benchmarks docs examples *.md
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.solver
+
+clean:
+	rm -rf .venv $(OUT) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,64 @@
+"""Errors and warnings a user can meet, each worded as what is wrong and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError", "unknown_name"]
+
+
+class StiefelSyncError(Exception):
+    """Base class of every error this package raises on purpose."""
+
+
+class InputError(StiefelSyncError, ValueError):
+    """An argument or a problem is not what the function can work with."""
+
+
+class FormatError(InputError):
+    """A file is not in the format it claims, or cannot be read as any known format."""
+
+
+class MissingExtraError(StiefelSyncError, ImportError):
+    """An optional dependency is absent.
+
+    Parameters
+    ----------
+    feature
+        What needs it, as the user would say it.
+    package
+        The distribution that is missing.
+    extra
+        The extra of this package that installs it.
+
+    Examples
+    --------
+    >>> print(MissingExtraError("drawing", "matplotlib", "plot"))
+    drawing needs matplotlib, which is not installed; run: pip install "stiefelsync[plot]"
+    """
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(f'{feature} needs {package}, which is not installed; run: pip install "stiefelsync[{extra}]"')
+        self.feature, self.package, self.extra = feature, package, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        return type(self), (self.feature, self.package, self.extra)
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration ended before its criterion was met, or its result rests on a weak assumption."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not among the known ones, with the nearest of them suggested.
+
+    Examples
+    --------
+    >>> print(unknown_name("step", "gradeint", ["gradient", "polar"]))
+    unknown step 'gradeint'; did you mean 'gradient'? Known: gradient, polar
+    """
+    known = list(known)
+    close = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return InputError(f"unknown {kind} {name!r}; {hint}Known: {', '.join(known)}")

@@ -1,0 +1,1 @@
+"""The solver for Problem (1) of the paper."""

@@ -1,0 +1,124 @@
+"""What the solver returns: a result that can be verified without the solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from stiefelsync.stiefel.operators import MatrixLike
+
+__all__ = ["History", "State", "Status", "StiefelResult"]
+
+
+class Status(Enum):
+    """How a run ended. The text of each value is advice."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "iteration limit reached before the criterion was met; raise max_iter or tol"
+    STOPPED = "stopped by the callback"
+    BREAKDOWN = (
+        "the iteration lost rank and could not be repaired; the last sound iterate is returned, lower d or check W"
+    )
+
+    def __bool__(self) -> bool:
+        return self is Status.CONVERGED
+
+
+@dataclass(frozen=True)
+class State:
+    """One iterate, as handed to a callback.
+
+    Attributes
+    ----------
+    iteration
+        Number of updates made so far.
+    U : (m, d)
+        The iterate; read-only, copy it to keep it.
+    objective
+        f(U) = tr(UᵀWU) for the symmetrised W.
+    secondary
+        g(U) = Σ U_ij^p.
+    seconds
+        Since the start of the run.
+    """
+
+    iteration: int
+    max_iter: int
+    U: NDArray[Any]
+    objective: float
+    secondary: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class History:
+    """What each iteration reached; the arrays have one entry per update, none padded.
+
+    Attributes
+    ----------
+    objective, secondary, seconds : (n_iter,) float64
+    """
+
+    objective: NDArray[np.float64]
+    secondary: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StiefelResult:
+    """A point of the Stiefel manifold, what it reaches and how the run went.
+
+    Attributes
+    ----------
+    U : (m, d)
+        Orthonormal columns.
+    objective
+        tr(UᵀWU).
+    secondary
+        g(U) = Σ U_ij^p.
+    status
+        Truthy when converged; its value is a sentence of advice.
+    n_iter
+        Updates made.
+    """
+
+    U: NDArray[Any]
+    objective: float
+    secondary: float
+    status: Status
+    n_iter: int
+    history: History
+
+    def orthogonality_error(self) -> float:
+        """Return max |UᵀU − I|.
+
+        Examples
+        --------
+        >>> from stiefelsync import sparse_stiefel
+        >>> sparse_stiefel(np.diag([3.0, 2.0, 1.0]), 2, rng=0).orthogonality_error() < 1e-12
+        True
+        """
+        gram = self.U.T @ self.U
+        return float(abs(gram - np.eye(len(gram), dtype=gram.dtype)).max())
+
+    def residual(self, W: MatrixLike) -> float:
+        """Return the relative invariance residual ‖WU − U(UᵀWU)‖_F / ‖WU‖_F, zero on an invariant subspace of W.
+
+        Examples
+        --------
+        >>> from stiefelsync import sparse_stiefel
+        >>> W = np.diag([3.0, 2.0, 1.0])
+        >>> sparse_stiefel(W, 2, tol=1e-14, rng=0).residual(W) < 1e-6
+        True
+        """
+        from stiefelsync.stiefel.operators import as_operator
+
+        WU = as_operator(W) @ self.U
+        return float(
+            np.linalg.norm(WU - self.U @ (self.U.T @ WU)) / max(float(np.linalg.norm(WU)), np.finfo(float).tiny)
+        )

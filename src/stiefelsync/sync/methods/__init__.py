@@ -1,0 +1,1 @@
+"""Every synchronisation method; importing this package registers them all."""

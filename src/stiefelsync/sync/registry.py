@@ -1,0 +1,190 @@
+"""One signature for every synchronisation method, and the registry of them."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import unknown_name
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import History
+
+__all__ = ["METHODS", "Callback", "Method", "Outcome", "Progress", "Stopwatch", "find_method", "register"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a running method tells its callback.
+
+    Attributes
+    ----------
+    stage
+        What is being done, in a word or two.
+    step, total
+        How far: `step` of `total`, or of an unknown total when None.
+    objective, sparsity
+        The current objective tr(UᵀWU), and the share of entries of U above a hundredth of its largest, if known.
+    """
+
+    stage: str
+    step: int
+    total: int | None = None
+    objective: float | None = None
+    sparsity: float | None = None
+
+
+Callback = Callable[[Progress], object]
+"""Called now and then with a :class:`Progress`; a true return value asks the method to stop early."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method returns: labels if its answer is cycle-consistent, matchings otherwise.
+
+    Attributes
+    ----------
+    labels : (m,) int or None
+        Universe point of every point, -1 = unmatched.
+    matchings
+        The answer of a method that is not cycle-consistent.
+    U : (m, d) or None
+        The relaxed solution before rounding, where there is one.
+    status
+        How the run ended; the text is advice.
+    timings
+        Seconds per stage.
+    details
+        Anything else worth keeping, by name.
+    """
+
+    labels: NDArray[np.int64] | None = None
+    matchings: Matchings | None = None
+    U: NDArray[Any] | None = None
+    status: str = "done"
+    n_iter: int = 0
+    history: History | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.labels is None) == (self.matchings is None):
+            raise TypeError("an Outcome has either labels or matchings")
+
+
+class Run(Protocol):
+    """The one signature: a problem and its universe size in, an :class:`Outcome` out."""
+
+    def __call__(
+        self,
+        matchings: Matchings,
+        universe: int,
+        /,
+        *,
+        rng: np.random.Generator,
+        callback: Callback | None = None,
+        **options: Any,
+    ) -> Outcome:
+        """Run the method."""
+        ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered method and what a user should know when choosing.
+
+    Attributes
+    ----------
+    consistent
+        Whether every answer is cycle-consistent.
+    cost
+        Order of its cost per iteration or in all.
+    reference
+        The paper it comes from.
+    choose
+        When to choose it, in one sentence.
+    extra
+        The extra of this package it needs, if any.
+    """
+
+    name: str
+    run: Run
+    summary: str
+    consistent: bool
+    cost: str
+    reference: str
+    choose: str
+    extra: str | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options this method takes beside the common ones."""
+        parameters = inspect.signature(self.run).parameters.values()
+        common = {"matchings", "universe", "rng", "callback"}
+        return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common)
+
+
+METHODS: dict[str, Method] = {}
+
+
+def register(
+    name: str,
+    *,
+    summary: str,
+    consistent: bool,
+    cost: str,
+    reference: str,
+    choose: str,
+    extra: str | None = None,
+) -> Callable[[Run], Run]:
+    """Return a decorator that enters a function of signature :class:`Run` into `METHODS`."""
+
+    def enter(run: Run) -> Run:
+        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra)
+        return run
+
+    return enter
+
+
+def find_method(name: str) -> Method:
+    """Return the method of that name, or say which names there are.
+
+    Examples
+    --------
+    >>> find_method("sparse-stiefel").consistent
+    True
+    """
+    if name not in METHODS:
+        raise unknown_name("method", name, sorted(METHODS))
+    return METHODS[name]
+
+
+class Stopwatch:
+    """Adds up the seconds spent in named stages.
+
+    Examples
+    --------
+    >>> watch = Stopwatch()
+    >>> with watch("subspace"):
+    ...     pass
+    >>> list(watch.seconds)
+    ['subspace']
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        """Time the body of a ``with`` statement as part of `stage`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
