@@ -1,0 +1,26 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets, or a skip that says how to provide it."""
+    folder = os.environ.get("STIEFELSYNC_DATA")
+    if not folder:
+        pytest.skip("real data needed: set STIEFELSYNC_DATA to the folder that holds house/, sceaux/, herz-jesu-p8/")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def reference_dir(data_dir: Path) -> Path:
+    """The folder of reference results beside the data."""
+    folder = data_dir.parent / "reference"
+    if not folder.is_dir():
+        pytest.skip("reference results needed: a folder 'reference' beside STIEFELSYNC_DATA")
+    return folder
