@@ -1,0 +1,1 @@
+"""Benchmarks; each module is a command: ``python -m benchmarks.<name> --help``."""
