@@ -1,6 +1,18 @@
 """What is being synchronised: pairwise matchings, their graph, their quality."""
 
 from stiefelsync.matching._canonical import Repair
+from stiefelsync.matching.graph import Conflicts, components, conflicts, triangle_support
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import Score, objective, score
 
-__all__ = ["Matchings", "Repair"]
+__all__ = [
+    "Conflicts",
+    "Matchings",
+    "Repair",
+    "Score",
+    "components",
+    "conflicts",
+    "objective",
+    "score",
+    "triangle_support",
+]

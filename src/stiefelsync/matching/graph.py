@@ -1,0 +1,159 @@
+"""The graph whose vertices are points and whose edges are matches: components, conflicts, triangles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["Conflicts", "components", "conflicts", "triangle_support"]
+
+_PATHS_PER_CHUNK = 20_000_000
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """The connected components that hold two points of one object, and so cannot be universe points as they are.
+
+    Attributes
+    ----------
+    which : (c,) int64
+        Numbers of the conflicted components, ascending.
+    sizes : (c,) int64
+        Points in each of them.
+    n_components
+        Components in all, conflicted or not.
+    """
+
+    which: NDArray[np.int64] = field(repr=False)
+    sizes: NDArray[np.int64] = field(repr=False)
+    n_components: int
+
+    @property
+    def count(self) -> int:
+        """How many components are conflicted."""
+        return len(self.which)
+
+    @property
+    def largest(self) -> int:
+        """Points in the largest conflicted component, 0 when there is none."""
+        return int(self.sizes.max(initial=0))
+
+    @property
+    def n_points(self) -> int:
+        """Points in all conflicted components together."""
+        return int(self.sizes.sum())
+
+
+def components(matchings: Matchings) -> tuple[int, NDArray[np.int64]]:
+    """Return the number of connected components and the component of every point.
+
+    W is block diagonal over these components, so they are independent synchronisation problems.
+
+    Returns
+    -------
+    n : int
+    labels : (m,) int64
+        Numbered from 0 in the order of their first point.
+
+    Notes
+    -----
+    O(m + M).
+
+    Examples
+    --------
+    >>> n, labels = components(Matchings.from_pairs({(0, 2): [[1, 0]]}, [2, 1, 1]))
+    >>> n, labels.tolist()
+    (3, [0, 1, 2, 1])
+    """
+    n, labels = connected_components(_adjacency(matchings), directed=False)
+    # Number them by first point ourselves: SciPy does so too, but does not promise it.
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    place = np.empty(n, dtype=np.int64)
+    place[np.argsort(first)] = np.arange(n)
+    return int(n), place[inverse]
+
+
+def conflicts(matchings: Matchings, component_labels: ArrayLike | None = None) -> Conflicts:
+    """Find the components that hold two points of one object.
+
+    A component without a conflict is a finished track: all its points can be one universe point.
+
+    Parameters
+    ----------
+    component_labels : (m,) int, optional
+        The labels from :func:`components`, if already known.
+
+    Notes
+    -----
+    O(m log m).
+
+    Examples
+    --------
+    >>> found = conflicts(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 2]))
+    >>> found, found.count, found.largest
+    (Conflicts(n_components=2), 1, 4)
+    """
+    labels = components(matchings)[1] if component_labels is None else np.asarray(component_labels, dtype=np.int64)
+    if labels.shape != (matchings.n_points,):
+        raise InputError(f"{matchings.n_points} points need as many component labels, got shape {labels.shape}")
+    key = np.sort(labels * matchings.n_objects + matchings.point_objects)
+    twice = key[1:][key[1:] == key[:-1]]
+    which = np.unique(twice // max(matchings.n_objects, 1))
+    sizes = np.bincount(labels)
+    return Conflicts(which, sizes[which], int((sizes > 0).sum()))
+
+
+def triangle_support(matchings: Matchings) -> NDArray[np.int64]:
+    """Count for every match the points that are matched with both its ends: the entries of W∘W² off the diagonal.
+
+    A wrong match rarely closes a triangle, so components of the matches with support ≥ 1 fall apart where the plain
+    components are one giant.
+
+    Returns
+    -------
+    support : (M,) int64
+
+    Notes
+    -----
+    One sparse product, O(Σ_a deg(a)²) in time, done in row chunks so that memory stays bounded.
+
+    Examples
+    --------
+    >>> triangle_support(Matchings.from_labels([0, 1, 0, 1, 0], [2, 2, 1])).tolist()
+    [1, 0, 1, 1]
+    """
+    A: Any = _adjacency(matchings)
+    A = (A + A.T).tocsr()
+    A.sort_indices()
+    a, b = matchings.endpoints.T
+    order = np.lexsort((b, a))
+    a, b = a[order], b[order]
+    support = np.empty(matchings.n_matches, dtype=np.int64)
+    degree = np.diff(A.indptr)
+    # Row x of A² costs Σ_{y ~ x} deg(y); only rows that are a first end are needed.
+    paths = np.cumsum(A @ degree)
+    start = 0
+    while start < len(a):
+        done = paths[a[start] - 1] if a[start] else 0
+        last_row = max(int(np.searchsorted(paths, done + _PATHS_PER_CHUNK, side="right")), int(a[start]) + 1)
+        stop = int(np.searchsorted(a, last_row))
+        rows = slice(int(a[start]), last_row)
+        two_steps = A[rows] @ A
+        support[order[start:stop]] = two_steps[a[start:stop] - rows.start, b[start:stop]]
+        start = stop
+    return support
+
+
+def _adjacency(matchings: Matchings) -> sparse.csr_array:
+    """Return the matches as a 0/1 matrix of shape (m, m), one entry per match."""
+    a, b = matchings.endpoints.astype(np.int32).T
+    ones = np.ones(matchings.n_matches, dtype=np.int32)
+    return sparse.csr_array((ones, (a, b)), shape=(matchings.n_points, matchings.n_points))
