@@ -151,6 +151,7 @@ class Matchings:
         *,
         weighted: bool = False,
         names: Sequence[str] | None = None,
+        coordinates: ArrayLike | None = None,
         on_conflict: str = "error",
     ) -> Matchings:
         """Build from the block matrix W = [P_ij], shape (m, m), symmetric and binary (or `weighted`).
@@ -191,7 +192,7 @@ class Matchings:
         ends = np.stack([row[upper], col[upper]], axis=1)
         return cls.from_arrays(
             owner[ends], ends - offsets[owner[ends]], checked,
-            weights=data[upper] if weighted else None, names=names, on_conflict=on_conflict,
+            weights=data[upper] if weighted else None, names=names, coordinates=coordinates, on_conflict=on_conflict,
         )  # fmt: skip
 
     @classmethod
