@@ -1,1 +1,16 @@
-"""The solver for Problem (1) of the paper."""
+"""The solver for Problem (1) of the paper; it knows nothing of matchings."""
+
+from stiefelsync.stiefel.result import History, State, Status, StiefelResult
+from stiefelsync.stiefel.solve import sparse_stiefel, two_stage
+from stiefelsync.stiefel.subspace import Subspace, dominant_subspace
+
+__all__ = [
+    "History",
+    "State",
+    "Status",
+    "StiefelResult",
+    "Subspace",
+    "dominant_subspace",
+    "sparse_stiefel",
+    "two_stage",
+]

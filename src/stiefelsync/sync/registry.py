@@ -30,7 +30,7 @@ class Progress:
     step, total
         How far: `step` of `total`, or of an unknown total when None.
     objective, sparsity
-        The current objective tr(UᵀWU), and the share of entries of U above a hundredth of its largest, if known.
+        The current objective tr(UᵀWU), and the share of entries of U below a hundredth of the largest, if known.
     """
 
     stage: str

@@ -1,0 +1,266 @@
+"""One symmetric operator over dense, sparse and matrix-free input, and Lemma 1: symmetrise and shift, never m×m."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+from stiefelsync.errors import InputError
+
+__all__ = ["MatrixLike", "SymmetricOperator", "as_operator"]
+
+MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | LinearOperator
+Product: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+
+# A product below this many multiply-adds costs less than handing it to threads.
+_THREAD_WORK = 200_000
+# Row chunks are cut by work, not by the number of threads, so that results never depend on the machine.
+_CHUNK_WORK = 50_000
+
+
+@dataclass(frozen=True)
+class SymmetricOperator:
+    """The map U ↦ s·½(W + Wᵀ)U + shift·U, with s = ±1.
+
+    Attributes
+    ----------
+    size
+        m, the number of rows.
+    dtype
+        float32 or float64, as the input had it.
+    product
+        The unshifted product of the symmetrised matrix with an (m, c) array.
+
+    Examples
+    --------
+    >>> A = as_operator(np.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> (A @ np.eye(2)).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+
+    size: int
+    dtype: np.dtype[Any]
+    product: Product
+    sign: int = 1
+    shift: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, m)."""
+        return self.size, self.size
+
+    def __matmul__(self, U: NDArray[Any]) -> NDArray[Any]:
+        out = self.product(np.ascontiguousarray(U, dtype=self.dtype))
+        if self.sign < 0:
+            np.negative(out, out=out)
+        if self.shift:
+            out += self.dtype.type(self.shift) * U
+        return out
+
+    def __neg__(self) -> SymmetricOperator:
+        return replace(self, sign=-self.sign, shift=-self.shift)
+
+    def shifted(self, shift: float) -> SymmetricOperator:
+        """Return this operator plus shift·I."""
+        return replace(self, shift=self.shift + shift)
+
+    def as_linear_operator(self) -> LinearOperator:
+        """Return this operator as SciPy's type."""
+
+        def matvec(x: NDArray[Any]) -> NDArray[Any]:
+            return (self @ x.reshape(self.size, -1)).reshape(x.shape)
+
+        return LinearOperator(
+            self.shape, matvec=matvec, rmatvec=matvec, matmat=matvec, rmatmat=matvec, dtype=self.dtype
+        )
+
+    def extreme(self, which: str, rng: np.random.Generator) -> float:
+        """Return the largest ("LA") or smallest ("SA") eigenvalue, widened outwards by its residual.
+
+        Notes
+        -----
+        Lanczos starts from a random vector: one that lies in an invariant subspace (such as the vector of ones for
+        a matching matrix) can hide the extreme eigenvalue entirely. Without convergence the bound is the norm of W.
+        """
+        operator = self.as_linear_operator()
+        if self.size <= 32:
+            spectrum = np.linalg.eigvalsh((self @ np.eye(self.size, dtype=self.dtype)).astype(np.float64))
+            return float(spectrum[0] if which == "SA" else spectrum[-1])
+        start = rng.standard_normal(self.size).astype(self.dtype)
+        try:
+            values, vectors = eigsh(
+                operator, k=1, which=which, v0=start, tol=1e-7, ncv=min(self.size, 24), maxiter=1000
+            )
+        except ArpackError:
+            bound = self._norm_bound(start)
+            return -bound if which == "SA" else bound
+        x = vectors / np.linalg.norm(vectors)
+        residual = float(np.linalg.norm(self @ x - values[0] * x))
+        return float(values[0]) - residual if which == "SA" else float(values[0]) + residual
+
+    def _norm_bound(self, start: NDArray[Any]) -> float:
+        """Return twice the norm of W as a hundred power steps estimate it."""
+        x = start[:, None] / np.linalg.norm(start)
+        norm = 0.0
+        for _ in range(100):
+            x = self @ x
+            norm = float(np.linalg.norm(x))
+            if not norm:
+                break
+            x /= norm
+        return 2 * norm
+
+    def positive_shift(self, rng: np.random.Generator) -> float:
+        """Return the shift that makes this operator positive semidefinite: max(−λ_min, 0) (Lemma 1).
+
+        Examples
+        --------
+        >>> round(as_operator(np.diag([1.0, -2.0])).positive_shift(np.random.default_rng(0)), 6)
+        2.0
+        """
+        return max(-self.extreme("SA", rng), 0.0)
+
+
+def as_operator(W: MatrixLike | SymmetricOperator) -> SymmetricOperator:
+    """Return ½(W + Wᵀ) as an operator, or say what is wrong with W.
+
+    Parameters
+    ----------
+    W : (m, m)
+        Array, any SciPy sparse matrix or array, or `LinearOperator`; real. float32 stays float32, all else becomes
+        float64. An operator that is not symmetric must offer its transpose.
+
+    Notes
+    -----
+    A product with an (m, c) array costs O(nnz·c). Sparse products run on threads, by chunks of rows.
+
+    Examples
+    --------
+    >>> as_operator(sparse.eye_array(4)).shape
+    (4, 4)
+    """
+    if isinstance(W, SymmetricOperator):
+        return W
+    if isinstance(W, LinearOperator):
+        return _from_linear_operator(W)
+    if sparse.issparse(W):
+        return _from_sparse(W)
+    return _from_dense(np.asarray(W))
+
+
+def _check(shape: tuple[int, ...], dtype: Any) -> np.dtype[Any]:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InputError(f"W must be a square matrix, got shape {tuple(shape)}")
+    if shape[0] == 0:
+        raise InputError("W is empty; it needs at least two rows")
+    if np.issubdtype(dtype, np.complexfloating):
+        raise InputError("W is complex; only real matrices are supported (take .real if the imaginary part is noise)")
+    if not (np.issubdtype(dtype, np.number) or np.issubdtype(dtype, np.bool_)):
+        raise InputError(f"W must hold numbers, got {dtype}")
+    return np.dtype(np.float32) if dtype in (np.float16, np.float32) else np.dtype(np.float64)
+
+
+def _check_values(values: NDArray[Any]) -> None:
+    if not np.isfinite(values).all():
+        raise InputError("W holds NaN or infinite entries; remove or replace them first")
+    if not values.any():
+        raise InputError("W is zero: every U with orthonormal columns is optimal, there is nothing to solve")
+
+
+def _from_dense(W: NDArray[Any]) -> SymmetricOperator:
+    dtype = _check(W.shape, W.dtype)
+    W = W.astype(dtype, copy=False)
+    _check_values(W)
+    if np.array_equal(W, W.T):
+        return SymmetricOperator(len(W), dtype, lambda U: W @ U)
+
+    def product(U: NDArray[Any]) -> NDArray[Any]:
+        out: NDArray[Any] = W @ U
+        out += W.T @ U
+        out *= dtype.type(0.5)
+        return out
+
+    return SymmetricOperator(len(W), dtype, product)
+
+
+def _from_sparse(W: Any) -> SymmetricOperator:
+    dtype = _check(W.shape, W.dtype)
+    csr = sparse.csr_array(W, dtype=dtype)
+    csr.sum_duplicates()
+    _check_values(csr.data)
+    difference = csr - csr.T
+    if difference.nnz and abs(difference.data).max() > 0:
+        csr = ((csr + csr.T) * dtype.type(0.5)).tocsr()
+    return SymmetricOperator(csr.shape[0], dtype, _threaded_product(csr))
+
+
+def _from_linear_operator(W: LinearOperator) -> SymmetricOperator:
+    dtype = _check(W.shape, W.dtype if W.dtype is not None else np.float64)
+    m = W.shape[0]
+    x, y = np.random.default_rng(0).standard_normal((2, m, 1)).astype(dtype)
+    Wx, Wy = W.matmat(x), W.matmat(y)
+    _check_values(np.concatenate([Wx, Wy]))
+    scale = float(np.linalg.norm(Wx) * np.linalg.norm(y) + np.linalg.norm(Wy) * np.linalg.norm(x))
+    if abs(float((y.T @ Wx - x.T @ Wy)[0, 0])) <= 100 * np.finfo(dtype).eps * scale:
+        return SymmetricOperator(m, dtype, lambda U: np.array(W.matmat(U), dtype=dtype))
+    try:
+        W.rmatmat(x)
+    except (NotImplementedError, TypeError) as error:
+        raise InputError("W is a LinearOperator that is not symmetric and has no rmatvec; define rmatvec") from error
+    return SymmetricOperator(m, dtype, lambda U: np.array(W.matmat(U) + W.rmatmat(U), dtype=dtype) * dtype.type(0.5))
+
+
+# ---------------------------------------------------------------- threaded CSR product
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="stiefelsync")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child inherits the pool object but none of its threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _threaded_product(csr: Any) -> Product:
+    """Return U ↦ csr @ U computed by chunks of rows on a thread pool (SciPy releases the GIL)."""
+    m = csr.shape[0]
+    pieces = max(1, min(m, csr.nnz // _CHUNK_WORK))
+    cuts = np.unique(np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1)))
+    cuts[0], cuts[-1] = 0, m
+    cuts = np.unique(cuts)
+    chunks = [(a, b, _rows(csr, a, b)) for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]
+
+    def product(U: NDArray[Any]) -> NDArray[Any]:
+        if len(chunks) == 1 or csr.nnz * U.shape[1] < _THREAD_WORK:
+            return np.asarray(csr @ U)
+        out = np.empty((m, U.shape[1]), dtype=csr.dtype)
+
+        def fill(chunk: tuple[int, int, Any]) -> None:
+            a, b, block = chunk
+            out[a:b] = block @ U
+
+        for _ in _pool().map(fill, chunks):
+            pass
+        return out
+
+    return product
+
+
+def _rows(csr: Any, a: int, b: int) -> Any:
+    """Return rows a:b as a view: index and data arrays are shared, not copied."""
+    start, stop = csr.indptr[a], csr.indptr[b]
+    block = sparse.csr_array((b - a, csr.shape[1]), dtype=csr.dtype)
+    block.data, block.indices = csr.data[start:stop], csr.indices[start:stop]
+    block.indptr = csr.indptr[a : b + 1] - start
+    return block

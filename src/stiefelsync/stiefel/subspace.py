@@ -1,0 +1,171 @@
+"""The dominant subspace alone: four ways to a basis of the d largest eigenvalues' eigenspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+
+from stiefelsync.errors import unknown_name
+from stiefelsync.stiefel.iterate import WeightedUpdate, iterate, settled
+from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_operator
+from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.stiefel.steps import none
+
+__all__ = ["SUBSPACES", "Subspace", "dominant_subspace", "next_eigenvalue"]
+
+_DENSE_LIMIT = 2000
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """An orthonormal basis of a dominant subspace.
+
+    Attributes
+    ----------
+    V : (m, d)
+        Eigenvectors, or for Orthogonal Iteration any basis.
+    values : (d,)
+        Rayleigh–Ritz values of V, descending.
+    n_iter
+        Products with W of d columns, where that is the cost.
+    """
+
+    V: NDArray[Any]
+    values: NDArray[Any]
+    n_iter: int
+
+
+def dominant_subspace(
+    W: MatrixLike | SymmetricOperator,
+    d: int,
+    *,
+    method: str = "auto",
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    rng: np.random.Generator | int | None = None,
+) -> Subspace:
+    """Return a basis V of the dominant subspace, a maximiser of tr(VᵀWV) over VᵀV = I (Lemma 2).
+
+    Parameters
+    ----------
+    W : (m, m)
+        As for :func:`sparse_stiefel`; symmetrised.
+    method : {"auto", "eigh", "eigsh", "orthogonal-iteration", "block-power"}
+        "eigh" forms a dense m×m matrix, exact; "eigsh" is Lanczos with 4d vectors and a check for lost copies of
+        multiple eigenvalues; "orthogonal-iteration" is the paper's stage one; "block-power" adds oversampling and
+        Rayleigh–Ritz, the quickest to a few digits. "auto": eigh up to m = 2000, else eigsh.
+    tol, max_iter
+        For the two iterations: relative growth of the objective at which to stop.
+
+    Examples
+    --------
+    >>> dominant_subspace(np.diag([5.0, 4.0, 1.0]), 2).values.tolist()
+    [5.0, 4.0]
+    """
+    operator = as_operator(W)
+    if method == "auto":
+        method = "eigh" if operator.size <= _DENSE_LIMIT else "eigsh"
+    if method not in SUBSPACES:
+        raise unknown_name("subspace method", method, ["auto", *SUBSPACES])
+    return SUBSPACES[method](operator, d, tol, max_iter, np.random.default_rng(rng))
+
+
+def next_eigenvalue(W: SymmetricOperator, V: NDArray[Any], rng: np.random.Generator) -> tuple[float, NDArray[Any]]:
+    """Return the largest eigenvalue of W on the complement of im(V), shape (m, d), and its vector, (m, 1)."""
+
+    def matvec(x: NDArray[Any]) -> NDArray[Any]:
+        x = x.reshape(len(V), -1)
+        x = W @ (x - V @ (V.T @ x))
+        return np.asarray(x - V @ (V.T @ x))
+
+    m, d = V.shape
+    if m - d <= 2:
+        rest = linalg.null_space(V.T)
+        values, vectors = np.linalg.eigh(rest.T @ (W @ rest))
+        return float(values[-1]), rest @ vectors[:, -1:]
+    deflated = LinearOperator(W.shape, matvec=matvec, matmat=matvec, dtype=W.dtype)
+    start = rng.standard_normal((m, 1)).astype(W.dtype)
+    start -= V @ (V.T @ start)
+    try:
+        values, vectors = eigsh(deflated, k=1, which="LA", v0=start[:, 0], tol=1e-6, ncv=min(m, 24), maxiter=100)
+    except ArpackNoConvergence as partial:
+        if not len(partial.eigenvalues):
+            return float("nan"), start
+        values, vectors = partial.eigenvalues, partial.eigenvectors
+    return float(values[-1]), vectors[:, -1:]
+
+
+def _rayleigh_ritz(W: SymmetricOperator, V: NDArray[Any], d: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the d best vectors within im(V) and their values, descending."""
+    values, Y = np.linalg.eigh(V.T @ (W @ V))
+    return np.ascontiguousarray(V @ Y[:, ::-1][:, :d]), values[::-1][:d]
+
+
+def _eigh(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.random.Generator) -> Subspace:
+    m = W.size
+    dense = W @ np.eye(m, dtype=W.dtype)
+    values, vectors = linalg.eigh(dense, subset_by_index=(m - d, m - 1), overwrite_a=True, check_finite=False)
+    return Subspace(np.ascontiguousarray(vectors[:, ::-1]), values[::-1], 0)
+
+
+def _eigsh(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.random.Generator) -> Subspace:
+    ncv = min(W.size, max(4 * d, 2 * d + 20))
+    if ncv <= d + 1:
+        return _eigh(W, d, tol, max_iter, rng)
+    start = rng.standard_normal(W.size).astype(W.dtype)
+    try:
+        values, V = eigsh(W.as_linear_operator(), k=d, which="LA", v0=start, ncv=ncv, tol=0)
+    except ArpackError:
+        return _block_power(W, d, 1e-12, 10 * max_iter, rng)
+    V, values = orthonormalise(np.ascontiguousarray(V))[0], np.sort(values)[::-1]
+    # Lanczos can lose copies of a multiple eigenvalue: whatever is left outside must not exceed what was found.
+    for _ in range(d):
+        outside, x = next_eigenvalue(W, V, rng)
+        if not outside > values[-1] + 1e-6 * abs(values[0]):
+            break
+        V, values = _rayleigh_ritz(W, orthonormalise(np.hstack([V, x]))[0], d)
+    return Subspace(V, values, 0)
+
+
+def _orthogonal_iteration(
+    W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.random.Generator
+) -> Subspace:
+    U0 = rng.standard_normal((W.size, d)).astype(W.dtype)
+    update = WeightedUpdate(W, W.positive_shift(rng), U0)
+    run = iterate(U0, update, step=none, p=3, criterion=settled("objective", tol=tol), max_iter=max_iter)
+    values = np.linalg.eigvalsh(run.U.T @ (W @ run.U))[::-1]
+    return Subspace(run.U, values, run.n_iter)
+
+
+def _block_power(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.random.Generator) -> Subspace:
+    width = min(W.size, d + max(5, d // 5))
+    shift = W.dtype.type(W.positive_shift(rng))
+    V = orthonormalise(rng.standard_normal((W.size, width)).astype(W.dtype))[0]
+    before, n_iter = -np.inf, 0
+    while n_iter < max_iter:
+        n_iter += 1
+        WV = W @ V
+        values, Y = np.linalg.eigh(V.T @ WV)
+        total = float(values[-d:].sum())
+        # Rotating to Ritz vectors before orthonormalising keeps the columns of very different eigenvalues apart.
+        V = orthonormalise((WV + shift * V) @ Y[:, ::-1])[0]
+        if total - before <= tol * abs(total):
+            break
+        before = total
+    best, values = _rayleigh_ritz(W, V, d)
+    return Subspace(best, values, n_iter)
+
+
+_Finder: TypeAlias = Callable[[SymmetricOperator, int, float, int, np.random.Generator], Subspace]
+SUBSPACES: dict[str, _Finder] = {
+    "eigh": _eigh,
+    "eigsh": _eigsh,
+    "orthogonal-iteration": _orthogonal_iteration,
+    "block-power": _block_power,
+}
