@@ -1,0 +1,198 @@
+"""What a file format is, and the registry of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["FORMATS", "Content", "Format", "Synchronised", "consistent_labels", "losses", "names_of", "register"]
+
+Labels = NDArray[np.int64]
+
+
+@runtime_checkable
+class Synchronised(Protocol):
+    """What :func:`stiefelsync.io.write` needs of a synchronisation result.
+
+    Attributes
+    ----------
+    input
+        The matchings that were synchronised.
+    labels : (m,) int or None
+        Universe point of every point, -1 = unmatched.
+    """
+
+    @property
+    def input(self) -> Matchings:
+        """The matchings that were synchronised."""
+        ...
+
+    @property
+    def labels(self) -> Labels | None:
+        """Universe point of every point, -1 = unmatched."""
+        ...
+
+    def matchings(self) -> Matchings:
+        """Return all matches of the answer, also those the input did not have."""
+        ...
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a writer is given.
+
+    Attributes
+    ----------
+    matchings
+        The matches to be written.
+    labels : (m,) int or None
+        Universe point of every point, -1 = unmatched, where known.
+    """
+
+    matchings: Matchings
+    labels: Labels | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A registered file format.
+
+    Attributes
+    ----------
+    summary
+        What it is, in a phrase.
+    suffixes
+        How its files usually end; the first is the usual one.
+    sniff
+        Whether the content of a file looks like this format.
+    read
+        ``read(path, *, on_conflict, **options) -> Matchings``.
+    write
+        ``write(content, path, *, like, **options) -> None``; `path` is a fresh file, `like` the input file.
+    loses
+        Sentences on what of a problem the format cannot hold.
+    adds
+        Whether matches the input did not have are written when nothing is said.
+    """
+
+    name: str
+    summary: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[Path], bool]
+    read: Callable[..., Matchings]
+    write: Callable[..., None]
+    loses: Callable[[Matchings], list[str]]
+    adds: bool = True
+
+    @property
+    def read_options(self) -> tuple[str, ...]:
+        """Names of the options reading takes."""
+        return _options(self.read)
+
+    @property
+    def write_options(self) -> tuple[str, ...]:
+        """Names of the options writing takes, beside the common ones."""
+        return tuple(name for name in _options(self.write) if name != "like")
+
+    def check(self, verb: str, options: Mapping[str, Any]) -> None:
+        """Raise :class:`InputError` for an option that reading or writing (`verb`) does not know."""
+        known = self.read_options if verb == "read" else self.write_options
+        for name in options:
+            if name not in known:
+                raise unknown_name(f"option of format {self.name!r}", name, known or ["none"])
+
+
+def _options(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
+
+
+FORMATS: dict[str, Format] = {}
+
+
+def register(known: Format) -> Format:
+    """Enter a format into `FORMATS`; the order of entering is the order of sniffing."""
+    FORMATS[known.name] = known
+    return known
+
+
+def losses(
+    matchings: Matchings,
+    where: str,
+    *,
+    sizes: bool = True,
+    weights: bool = True,
+    names: bool = True,
+    coordinates: bool = True,
+) -> list[str]:
+    """Return one sentence for every part of a problem that `where` cannot hold.
+
+    Examples
+    --------
+    >>> losses(Matchings.from_labels([0, 0], [1, 1], names=["a", "b"]), "This file", names=False)
+    ['This file holds no object names: they become numbers.']
+    """
+    lost = []
+    if not sizes:
+        used = np.zeros(matchings.n_points, dtype=bool)
+        used[matchings.endpoints.ravel()] = True
+        if not used.all():
+            lost.append(f"{where} holds matched points only: {int((~used).sum()):,} unmatched points are left out.")
+    if not weights and matchings.weights is not None:
+        lost.append(f"{where} holds no weights: every match counts the same.")
+    if not names and matchings.names is not None:
+        lost.append(f"{where} holds no object names: they become numbers.")
+    if not coordinates and matchings.coordinates is not None:
+        lost.append(f"{where} holds no point coordinates.")
+    return lost
+
+
+def names_of(matchings: Matchings, *, numbered: str = "{}") -> list[str]:
+    """Return one different name per object, made from its number where there are none."""
+    if matchings.names is None:
+        return [numbered.format(i) for i in range(matchings.n_objects)]
+    seen: set[str] = set()
+    for name in matchings.names:
+        if name in seen:
+            raise InputError(f"two objects are named {name!r}; this format tells objects apart by name, rename one")
+        seen.add(name)
+    return list(matchings.names)
+
+
+def consistent_labels(content: Content) -> Labels:
+    """Return the labels of a labelling whose matches are exactly the content's, in O(M).
+
+    Raises :class:`InputError` if the matches are not cycle-consistent and so do not form tracks.
+    """
+    from scipy import sparse
+
+    matchings = content.matchings
+    if content.labels is not None:
+        return np.asarray(content.labels, dtype=np.int64)
+    m, (a, b) = matchings.n_points, matchings.endpoints.T
+    graph = sparse.coo_array((np.ones(len(a), dtype=np.int8), (a, b)), shape=(m, m))
+    _, component = sparse.csgraph.connected_components(graph, directed=False)
+    count = np.bincount(component, minlength=1)
+    if int((count * (count - 1) // 2).sum()) != matchings.n_matches:
+        raise InputError("these matches are not cycle-consistent, so they form no tracks; synchronise them first")
+    labels = np.full(m, -1, dtype=np.int64)
+    matched = count[component] > 1
+    labels[matched] = np.unique(component[matched], return_inverse=True)[1]
+    return labels
+
+
+def head(path: Path, size: int = 4096) -> bytes:
+    """Return the first bytes of a file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,194 @@
+"""Read any known format, write any known format, convert between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.io.base import FORMATS, Content, Format, Synchronised
+from stiefelsync.io.files import refuse_overwriting, replacing
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["convert", "detect", "read", "write"]
+
+
+def find(name: str) -> Format:
+    """Return the format of that name, or say which there are."""
+    if name not in FORMATS:
+        raise unknown_name("format", name, FORMATS)
+    return FORMATS[name]
+
+
+def detect(path: str | Path) -> Format:
+    r"""Return the format of a file, told from its content.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("object_a,point_a,object_b,point_b\n0,0,1,0\n")
+    ...     detect(Path(folder, "a.txt")).name
+    'csv'
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    for known in FORMATS.values():
+        if known.sniff(path):
+            return known
+    raise FormatError(f"{path} is in none of the known formats ({', '.join(FORMATS)}); name one with format=")
+
+
+def read(path: str | Path, format: str | None = None, **options: Any) -> Matchings:
+    r"""Read matchings from a file.
+
+    Parameters
+    ----------
+    path
+        The file (for some formats a folder).
+    format
+        Name of the format; told from the content when None.
+    options
+        Options of the format, such as ``on_conflict="repair"``; see ``docs/formats.md``.
+
+    Raises
+    ------
+    FormatError
+        If the file is not what the format says.
+    InputError
+        If it does not exist, or holds something that is no set of matchings.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("object_a,point_a,object_b,point_b\nx,0,y,3\n")
+    ...     read(Path(folder, "a.csv"))
+    Matchings(2 objects, 5 points, 1 matches in 1 of 1 pairs)
+    """
+    path = Path(path)
+    known = detect(path) if format is None else find(format)
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    known.check("read", options)
+    try:
+        matchings = known.read(path, **options)
+    except FormatError:
+        raise
+    except InputError as error:
+        raise FormatError(f"{path}: {error}") from None
+    return matchings
+
+
+def write(
+    result: Matchings | Synchronised,
+    path: str | Path,
+    format: str | None = None,
+    *,
+    like: str | Path | None = None,
+    add: bool | None = None,
+    **options: Any,
+) -> None:
+    """Write matchings, or the answer of a synchronisation; the file appears complete or not at all.
+
+    Parameters
+    ----------
+    result
+        What to write.
+    path
+        The file; its ending chooses the format when `format` is None and does not follow from `like`.
+    like
+        The file the input came from. It is never modified, and refused as output; some formats (COLMAP) write a changed
+        copy of it.
+    add
+        Whether the matches of a synchronisation that the input did not have are written too. None: as usual for the
+        format (COLMAP and hloc: no, others: yes).
+    options
+        Options of the format; see ``docs/formats.md``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Matchings.from_labels([0, 0], [1, 1]), Path(folder, "a.csv"))
+    ...     print(Path(folder, "a.csv").read_text())
+    # sizes,1,1
+    object_a,point_a,object_b,point_b
+    0,0,1,0
+    """
+    path, source = Path(path), None if like is None else Path(like)
+    if source is not None and not source.exists():
+        raise InputError(f"{source} does not exist")
+    refuse_overwriting(path, source)
+    known = _output_format(path, format, source)
+    known.check("write", options)
+    content = _content(result, known.adds if add is None else add)
+    with replacing(path) as temporary:
+        known.write(content, temporary, like=source, **options)
+
+
+def _output_format(path: Path, format: str | None, source: Path | None) -> Format:
+    """Return the format asked for, else that of the input if the ending allows it, else that of the ending."""
+    if format is not None:
+        return find(format)
+    by_ending = [known for known in FORMATS.values() if path.suffix.lower() in known.suffixes]
+    if source is not None:
+        own = next((known for known in FORMATS.values() if known.sniff(source)), None)
+        if own is not None and (own in by_ending or path.suffix.lower() == source.suffix.lower()):
+            return own
+    if not by_ending:
+        raise InputError(f"the ending of {path} tells no format; name one with format= ({', '.join(FORMATS)})")
+    return by_ending[0]
+
+
+def _content(result: Matchings | Synchronised, add: bool) -> Content:
+    if isinstance(result, Matchings):
+        return Content(result)
+    if not isinstance(result, Synchronised):
+        raise InputError(f"only Matchings or a synchronisation result can be written, got {type(result).__name__}")
+    answer, labels = result.matchings(), result.labels
+    if add:
+        return Content(answer, labels)
+    return Content(result.input.keep(held(result.input, answer)), labels)
+
+
+def held(these: Matchings, by: Matchings) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return for every match of `these` whether `by`, on the same points, has it; shape (M,), O(M log M)."""
+    if not np.array_equal(these.sizes, by.sizes):
+        raise InputError("the two sets of matches are not about the same points: their object sizes differ")
+    m = these.n_points
+    return np.isin(these.endpoints @ [m, 1], by.endpoints @ [m, 1], assume_unique=True)
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    source_format: str | None = None,
+    target_format: str | None = None,
+    read_options: dict[str, Any] | None = None,
+    write_options: dict[str, Any] | None = None,
+) -> list[str]:
+    """Convert a file and return sentences on what the target's format could not hold.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> problem = Matchings.from_labels([0, 0], [1, 1], coordinates=[[1, 2], [3, 4]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(problem, Path(folder, "a.npz"))
+    ...     convert(Path(folder, "a.npz"), Path(folder, "a.csv"))
+    ['A CSV file of matches holds no point coordinates.']
+    """
+    source, target = Path(source), Path(target)
+    matchings = read(source, source_format, **(read_options or {}))
+    known = _output_format(target, target_format, source)
+    lost = known.loses(matchings)
+    write(matchings, target, known.name, like=source, **(write_options or {}))
+    if matchings.repair is not None:
+        dropped = matchings.repair.duplicates + matchings.repair.conflicts
+        lost.insert(0, f"{dropped:,} matches of {source} were dropped to make it one-to-one.")
+    return lost

@@ -1,0 +1,346 @@
+"""CSV and TSV: one match per line, or one point of a track per line, with sizes and names kept.
+
+A file is a header line and one row per match, ``object_a,point_a,object_b,point_b[,weight]``, or per point of a track,
+``track,object,point[,x,y]`` (track -1: unmatched). Before the header may stand the lines ``# sizes,…`` and
+``# names,…``, which tell of points and objects without any match; without them the rows tell what there is.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.io.base import Content, Format, consistent_labels, head, losses, names_of, register
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["CSV", "TRACKS"]
+
+MATCH = (("object_a", "point_a", "object_b", "point_b"), ("weight",))
+TRACK = (("track", "object", "point"), ("x", "y"))
+TEXT = ("object_a", "object_b", "object", "track")
+POINT = ("point_a", "point_b", "point")
+CHUNK = 100_000  # rows held as Python strings at a time: bounds the memory
+
+
+@dataclass
+class Table:
+    """A parsed file: its columns by name (text as codes into `texts`), and what stood before the header."""
+
+    columns: dict[str, NDArray[Any]]
+    texts: dict[str, int]
+    sizes: list[int] | None = None
+    names: list[str] | None = None
+
+
+def _header(path: Path) -> tuple[str, list[str]]:
+    """Return the delimiter and the cells of the first line that is no comment."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for line in file:
+                if line.strip() and not line.startswith(("# ", '"# ')):
+                    delimiter = "\t" if "\t" in line else ","
+                    return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
+    except UnicodeDecodeError:
+        raise FormatError(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+    raise FormatError(f"{path} is empty: it has no header line")
+
+
+def _sniff(path: Path, first: str) -> bool:
+    if b"\0" in head(path):
+        return False
+    try:
+        return first in _header(path)[1]
+    except FormatError:
+        return False
+
+
+def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
+    """Parse a file column by column, 0.1 million rows at a time."""
+    delimiter, header = _header(path)
+    required, optional = layout
+    for name in required:
+        if name not in header:
+            raise FormatError(
+                f"{path} has no column {name!r}; its header must be {','.join(required)}[,{','.join(optional)}]"
+            )
+    for name in header:
+        if name not in required + optional:
+            raise FormatError(f"{path}: {unknown_name('column', name, required + optional)}")
+        if header.count(name) > 1:
+            raise FormatError(f"{path} has two columns {name!r}")
+    table = Table({}, {})
+    parts: list[list[NDArray[Any]]] = [[] for _ in header]
+    line = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            for row in reader:
+                line = reader.line_num
+                if row and row[0] == "# sizes":
+                    table.sizes = [int(cell) for cell in row[1:]]
+                elif row and row[0] == "# names":
+                    table.names = row[1:]
+                elif row and row[0].strip().lower() == header[0]:
+                    break
+            while rows := list(islice(reader, CHUNK)):
+                filled = rows if all(rows) else [row for row in rows if row]
+                try:
+                    _convert(filled, header, table.texts, parts)
+                except (ValueError, OverflowError):
+                    _explain(rows, header, path, line)
+                    raise
+                line = reader.line_num
+    except csv.Error as error:
+        raise FormatError(f"{path}, line {reader.line_num}: {error}") from None
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}, after line {reader.line_num}: this is not UTF-8 text") from None
+    except FormatError:
+        raise
+    except ValueError as error:
+        raise FormatError(f"{path}, line {line}: {error}") from None
+    table.columns = {name: np.concatenate([_empty(name), *part]) for name, part in zip(header, parts, strict=True)}
+    return table
+
+
+def _empty(name: str) -> NDArray[Any]:
+    return np.empty(0, dtype=np.float64 if name in ("weight", "x", "y") else np.int64)
+
+
+def _convert(rows: list[list[str]], header: list[str], texts: dict[str, int], parts: list[list[NDArray[Any]]]) -> None:
+    """Append one chunk of every column to `parts`; any ValueError means that some row is bad."""
+    if not rows:
+        return
+    for name, cells, part in zip(header, zip(*rows, strict=True), parts, strict=True):
+        if name in TEXT:
+            for text in set(cells):
+                texts.setdefault(text, len(texts))
+            part.append(np.fromiter(map(texts.__getitem__, cells), dtype=np.int64, count=len(cells)))
+        elif name in POINT:
+            numbers = np.fromiter(map(int, cells), dtype=np.int64, count=len(cells))
+            if numbers.min() < 0 or numbers.max() >= 2**31:
+                raise ValueError
+            part.append(numbers)
+        else:
+            values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+            if name == "weight" and not (np.isfinite(values) & (values > 0)).all():
+                raise ValueError
+            part.append(values)
+
+
+def _explain(rows: list[list[str]], header: list[str], path: Path, line: int) -> None:
+    """Raise the error that names the first bad line of a chunk whose first row follows `line`."""
+    for number, row in enumerate(rows, line + 1):
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise FormatError(f"{path}, line {number}: {len(row)} fields where the header has {len(header)}")
+        for name, cell in zip(header, row, strict=True):
+            shown = cell if len(cell) < 40 else cell[:37] + "..."
+            problem = None
+            try:
+                if name in POINT and not 0 <= int(cell) < 2**31:
+                    problem = "points are numbered from 0"
+                elif name in ("weight", "x", "y"):
+                    value = float(cell)
+                    if name == "weight" and not 0 < value < np.inf:
+                        problem = "a weight must be positive and finite"
+            except ValueError:
+                problem = "it must be a whole number" if name in POINT else "it must be a number"
+            if problem is not None:
+                raise FormatError(f"{path}, line {number}: {name} is {shown!r}; {problem}")
+
+
+def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDArray[np.int64]], list[str] | None, int]:
+    """Return the object numbers of the given text columns, the names of the objects, and how many there are."""
+    used = np.unique(np.concatenate([table.columns[column] for column in columns]))
+    texts = list(table.texts)
+    k = len(table.sizes) if table.sizes is not None else None
+    if table.names is not None:
+        names: list[str] | None = table.names
+        if len(set(table.names)) != len(table.names) or k not in (None, len(table.names)):
+            raise FormatError(f"{path}: the line '# names' must give one different name per object")
+        number = {name: i for i, name in enumerate(table.names)}
+    else:
+        mentioned = sorted({texts[code].strip() for code in used})
+        whole = all(name.isdecimal() and name.isascii() for name in mentioned)
+        if whole:
+            mentioned.sort(key=int)
+        counted = whole and [int(name) for name in mentioned] == list(range(len(mentioned)))
+        names = None if counted or k is not None else mentioned
+        number = {str(i): i for i in range(k)} if k is not None else {name: i for i, name in enumerate(mentioned)}
+    place = np.full(len(texts), -1, dtype=np.int64)
+    for code in used:
+        name = texts[code] if table.names is not None else texts[code].strip()
+        if name not in number:
+            raise FormatError(f"{path}, line {_line(path, columns, texts[code])}: unknown object {texts[code]!r}")
+        place[code] = number[name]
+    return [place[table.columns[column]] for column in columns], names, len(number)
+
+
+def _line(path: Path, columns: Sequence[str], text: str) -> int:
+    """Return the first line that has the given text in one of the given columns."""
+    delimiter, header = _header(path)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        for row in reader:
+            if len(row) == len(header) and any(row[header.index(column)] == text for column in columns):
+                return reader.line_num
+    return 0
+
+
+def _sizes(table: Table, given: ArrayLike | None, objects: Iterable[Any], points: Iterable[Any], k: int) -> ArrayLike:
+    """Return the sizes said by the caller or the file, else the least that hold every point mentioned."""
+    if given is not None:
+        return given
+    if table.sizes is not None:
+        return np.array(table.sizes, dtype=np.int64)
+    sizes = np.zeros(k, dtype=np.int64)
+    for owner, point in zip(objects, points, strict=True):
+        np.maximum.at(sizes, owner, point + 1)
+    return sizes
+
+
+def read_matches(path: Path, *, on_conflict: str = "error", sizes: ArrayLike | None = None) -> Matchings:
+    """Read ``object_a,point_a,object_b,point_b[,weight]``.
+
+    Parameters
+    ----------
+    sizes : (k,) int
+        Points per object, for a file that does not say.
+    """
+    table = _parse(path, MATCH)
+    (a, b), names, k = _objects(table, ("object_a", "object_b"), path)
+    p, q = table.columns["point_a"], table.columns["point_b"]
+    return Matchings.from_arrays(
+        np.stack([a, b], axis=1),
+        np.stack([p, q], axis=1),
+        _sizes(table, sizes, (a, b), (p, q), k),
+        weights=table.columns.get("weight"),
+        names=names,
+        on_conflict=on_conflict,
+    )
+
+
+def read_tracks(path: Path, *, sizes: ArrayLike | None = None) -> Matchings:
+    """Read ``track,object,point[,x,y]``, every two points of a track being a match."""
+    table = _parse(path, TRACK)
+    (objects,), names, k = _objects(table, ("object",), path)
+    points, track = table.columns["point"], table.columns["track"]
+    counts = np.asarray(_sizes(table, sizes, (objects,), (points,), k))
+    if (outside := points >= counts[objects]).any():
+        t = int(outside.argmax())
+        raise FormatError(
+            f"{path}: point {points[t]} of object {objects[t]} does not exist (size {counts[objects[t]]})"
+        )
+    place = np.append(0, np.cumsum(counts))[objects] + points
+    if len(np.unique(place)) != len(place):
+        raise FormatError(f"{path} lists a point twice; a point belongs to one track only")
+    labels = np.full(int(counts.sum()), -1, dtype=np.int64)
+    labels[place] = np.where(track == table.texts.get("-1", -1), -1, track)
+    coordinates = None
+    if "x" in table.columns and "y" in table.columns:
+        coordinates = np.full((len(labels), 2), np.nan, dtype=np.float32)
+        coordinates[place] = np.stack([table.columns["x"], table.columns["y"]], axis=1)
+    return Matchings.from_labels(labels, counts, names=names, coordinates=coordinates)
+
+
+def _dump(
+    path: Path, delimiter: str | None, matchings: Matchings, plain: bool, header: list[str], rows: Iterable[Any]
+) -> None:
+    names = names_of(matchings)
+    for name in names:
+        if "\n" in name or "\r" in name:
+            raise InputError(f"the object name {name!r} has a line break, which a table cannot hold; rename the object")
+    before: list[list[Any]] = []
+    if not plain:
+        before = [["# sizes", *matchings.sizes.tolist()]]
+        before += [] if matchings.names is None else [["# names", *names]]
+    delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(chain(before, [header], rows))
+
+
+def write_matches(
+    content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = False
+) -> None:
+    """Write ``object_a,point_a,object_b,point_b[,weight]``.
+
+    Parameters
+    ----------
+    delimiter
+        A comma, or a tab for a file that ends in ``.tsv``, when None.
+    plain
+        Leave out the lines before the header that keep sizes and names.
+    """
+    matchings = content.matchings
+    names = np.array(names_of(matchings), dtype=object)
+    ends = names[matchings.pair_objects][matchings.match_pairs].reshape(-1, 2)
+    columns = [ends[:, 0], matchings.indices[:, 0], ends[:, 1], matchings.indices[:, 1]]
+    header = [*MATCH[0]]
+    if matchings.weights is not None:
+        header.append("weight")
+        columns.append(matchings.weights)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    _dump(path, delimiter, matchings, plain, header, rows)
+
+
+def write_tracks(
+    content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = False
+) -> None:
+    """Write ``track,object,point[,x,y]``; with coordinates unmatched points are listed too, as track -1."""
+    matchings, labels = content.matchings, consistent_labels(content)
+    names = np.array(names_of(matchings), dtype=object)
+    listed = np.flatnonzero(labels >= 0) if matchings.coordinates is None else np.arange(len(labels))
+    listed = listed[np.argsort(labels[listed], kind="stable")]
+    objects = matchings.point_objects[listed]
+    columns = [labels[listed], names[objects], listed - matchings.offsets[objects]]
+    header = [*TRACK[0]]
+    if matchings.coordinates is not None:
+        header += ["x", "y"]
+        columns += [*matchings.coordinates[listed].T]
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    _dump(path, delimiter, matchings, plain, header, rows)
+
+
+def loses_matches(matchings: Matchings) -> list[str]:
+    """A table of matches has no place for coordinates."""
+    return losses(matchings, "A CSV file of matches", coordinates=False)
+
+
+def loses_tracks(matchings: Matchings) -> list[str]:
+    """A table of tracks has no place for weights."""
+    return losses(matchings, "A CSV file of tracks", weights=False)
+
+
+CSV = register(
+    Format(
+        "csv",
+        "one match per line: object_a,point_a,object_b,point_b[,weight]",
+        (".csv", ".tsv", ".txt"),
+        lambda path: _sniff(path, "object_a"),
+        read_matches,
+        write_matches,
+        loses_matches,
+    )
+)
+TRACKS = register(
+    Format(
+        "tracks",
+        "one point of a track per line: track,object,point[,x,y]",
+        (".csv", ".tsv", ".txt"),
+        lambda path: _sniff(path, "track"),
+        read_tracks,
+        write_tracks,
+        loses_tracks,
+    )
+)

@@ -1,0 +1,352 @@
+"""NPZ and CSV: round trips, what users get wrong, and what is left behind (nothing)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from scipy import sparse
+from tests.io.problems import labellings, problems
+
+from stiefelsync import FormatError, InputError, Matchings, io
+
+RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SMALL = Matchings.from_pairs({(0, 1): [[0, 1], [1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])
+
+
+@dataclass
+class Answer:
+    """The least a synchronisation result offers."""
+
+    input: Matchings
+    labels: np.ndarray
+
+    def matchings(self):
+        return Matchings.from_labels(self.labels, self.input.sizes)
+
+
+# ---------------------------------------------------------------- round trips
+
+
+@RELAXED
+@given(problem=problems())
+def test_npz_round_trip(tmp_path, problem):
+    io.write(problem, tmp_path / "a.npz")
+    assert io.read(tmp_path / "a.npz") == problem
+
+
+@RELAXED
+@given(problem=problems(coordinates=False))
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_csv_round_trip(tmp_path, problem, ending):
+    io.write(problem, tmp_path / f"a.{ending}")
+    assert io.read(tmp_path / f"a.{ending}") == problem
+
+
+@RELAXED
+@given(problem=labellings(weights=False))
+def test_tracks_round_trip(tmp_path, problem):
+    io.write(problem, tmp_path / "a.csv", "tracks")
+    assert io.detect(tmp_path / "a.csv").name == "tracks"
+    assert io.read(tmp_path / "a.csv") == problem
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv"])
+def test_indices_past_16_bits(tmp_path, ending):
+    problem = Matchings.from_pairs({(0, 2): [[70_000, 65_536], [65_535, 70_001]]}, [70_001, 0, 70_002])
+    io.write(problem, tmp_path / f"a.{ending}")
+    assert io.read(tmp_path / f"a.{ending}") == problem
+
+
+def test_tsv_has_tabs(tmp_path):
+    io.write(SMALL, tmp_path / "a.tsv")
+    assert (tmp_path / "a.tsv").read_text().splitlines()[1] == "object_a\tpoint_a\tobject_b\tpoint_b"
+
+
+def test_many_chunks_of_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(io.csv, "CHUNK", 7)
+    rng = np.random.default_rng(0)
+    labels = np.concatenate([rng.permutation(20) for _ in range(6)])
+    problem = Matchings.from_labels(labels, [20] * 6, names=[f"image_{i:03}.jpg" for i in range(6)])
+    io.write(problem, tmp_path / "a.csv")
+    assert io.read(tmp_path / "a.csv") == problem
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    lines[40] = "image_000.jpg,1,image_001.jpg"
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(FormatError, match="line 41: 3 fields"):
+        io.read(tmp_path / "a.csv")
+
+
+def test_truth_is_kept(tmp_path):
+    io.write(SMALL, tmp_path / "a.npz", truth=np.array([0, 1, 1, 0, 1]))
+    assert io.read_truth(tmp_path / "a.npz").tolist() == [0, 1, 1, 0, 1]
+    assert io.read(tmp_path / "a.npz") == SMALL
+    io.write(SMALL, tmp_path / "b.npz")
+    assert io.read_truth(tmp_path / "b.npz") is None
+    with pytest.raises(InputError, match="5 points need 5 whole numbers as true labels"):
+        io.write(SMALL, tmp_path / "c.npz", truth=np.array([0, 1]))
+
+
+def test_scipy_matrix_with_sizes(tmp_path):
+    W = SMALL.to_matrix()
+    sparse.save_npz(tmp_path / "W.npz", W)
+    assert io.read(tmp_path / "W.npz", sizes=[2, 2, 1]) == SMALL
+    with pytest.raises(FormatError, match="holds no array 'sizes'"):
+        io.read(tmp_path / "W.npz")
+    np.savez(tmp_path / "dense.npz", W=W.toarray(), sizes=[2, 2, 1])
+    assert io.read(tmp_path / "dense.npz") == SMALL
+    for kind in ("csr", "csc", "coo", "bsr", "dia"):
+        sparse.save_npz(tmp_path / "W.npz", W.asformat(kind))
+        assert io.read(tmp_path / "W.npz", sizes=[2, 2, 1]) == SMALL
+
+
+# ---------------------------------------------------------------- tables by hand
+
+
+def table(tmp_path, text, **options):
+    (tmp_path / "hand.csv").write_text(text, encoding="utf-8")
+    return io.read(tmp_path / "hand.csv", **options)
+
+
+HEAD = "object_a,point_a,object_b,point_b\n"
+
+
+def test_names_are_kept_and_sorted(tmp_path):
+    problem = table(tmp_path, HEAD + "b.jpg,3,a.jpg,0\nc.jpg,1,b.jpg,2\n")
+    assert problem.names == ("a.jpg", "b.jpg", "c.jpg")
+    assert problem.sizes.tolist() == [1, 4, 2]
+    assert problem.pair(0, 1).tolist() == [[0, 3]]
+
+
+def test_numbers_that_do_not_count_from_zero_are_names(tmp_path):
+    problem = table(tmp_path, HEAD + "10,0,9,1\n")
+    assert problem.names == ("9", "10")
+    assert table(tmp_path, HEAD + "0,0,1,1\n").names is None
+
+
+def test_columns_in_any_order_blank_lines_and_spaces(tmp_path):
+    problem = table(tmp_path, "point_a, point_b, weight, object_a, object_b\n\n2, 0, 0.5, x, y\n\n")
+    assert problem.pairs()[0, 1].tolist() == [[2, 0]]
+    assert problem.weights.tolist() == [0.5]
+    assert problem.names == ("x", "y")
+
+
+def test_the_caller_may_say_the_sizes(tmp_path):
+    assert table(tmp_path, HEAD + "0,0,1,1\n", sizes=[5, 6]).sizes.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + "0,0,1,0\n0,1,1\n", "hand.csv, line 3: 3 fields where the header has 4"),
+        (HEAD + "0,0,1,0\n\n0,x,1,1\n", "hand.csv, line 4: point_a is 'x'; it must be a whole number"),
+        (HEAD + "0,0,1,-1\n", "hand.csv, line 2: point_b is '-1'; points are numbered from 0"),
+        (HEAD + "0,1.5,1,1\n", "hand.csv, line 2: point_a is '1.5'; it must be a whole number"),
+        (HEAD + f"0,{2**80},1,1\n", "line 2: point_a is '1208925819614629174706176'; points are numbered from 0"),
+        (HEAD[:-1] + ",weight\n0,0,1,0,nan\n", "line 2: weight is 'nan'; a weight must be positive and finite"),
+        (HEAD[:-1] + ",weight\n0,0,1,0,heavy\n", "line 2: weight is 'heavy'; it must be a number"),
+        (HEAD[:-1] + ",wieght\n0,0,1,0,1\n", "unknown column 'wieght'; did you mean 'weight'?"),
+        ("object_a,point_a,object_b\n", "has no column 'point_b'"),
+        ("# sizes,2,2\n" + HEAD + "0,0,1,0\n0,1,7,0\n", "hand.csv, line 4: unknown object '7'"),
+        ("# sizes,2,2\n" + HEAD + "0,0,1,2\n", "point 2 of object 1 does not exist; object 1 has 2 points"),
+        ("# sizes,2,two\n" + HEAD, "hand.csv, line 1: invalid literal"),
+        ("# names,a,a\n" + HEAD, "one different name per object"),
+        (HEAD + "0,0,0,1\n", "matches object 0 with itself"),
+        (HEAD + "0,0,1,0\n0,0,1,0\n", "is given twice"),
+        (HEAD + "0,0,1,0\n0,0,1,1\n", "matched to more than one point"),
+        (HEAD + '0,0,"1,0\n', "hand.csv, line 2: "),
+        ("", "none of the known formats"),
+        ("track,object,point\n1,a,0\n2,a,0\n", "lists a point twice"),
+        ("track,object,point\n1,a,0\n1,a,1\n", "two points of object 0 carry the same label"),
+        ("# sizes,1\ntrack,object,point\n1,0,1\n", "point 1 of object 0 does not exist"),
+    ],
+)
+def test_bad_tables_say_where(tmp_path, text, message):
+    with pytest.raises(FormatError) as caught:
+        table(tmp_path, text)
+    assert message in str(caught.value)
+
+
+def test_not_text(tmp_path):
+    (tmp_path / "a.csv").write_bytes(HEAD.encode() + b"\xff\xfe,0,1,0\n")
+    with pytest.raises(FormatError, match="UTF-8"):
+        io.read(tmp_path / "a.csv", "csv")
+
+
+def test_one_to_many_is_repaired_on_request(tmp_path):
+    problem = table(tmp_path, HEAD + "0,0,1,0\n0,0,1,1\n", on_conflict="repair")
+    assert problem.n_matches == 1
+    assert problem.repair.conflicts == 1
+
+
+def test_names_a_table_cannot_hold(tmp_path):
+    for names, message in ((["a\nb", "c"], "has a line break"), (["a", "a"], "two objects are named 'a'")):
+        with pytest.raises(InputError, match=message):
+            io.write(Matchings.from_labels([0, 0], [1, 1], names=names), tmp_path / "a.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_tracks_need_consistency(tmp_path):
+    broken = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1])
+    with pytest.raises(InputError, match="not cycle-consistent"):
+        io.write(broken, tmp_path / "a.csv", "tracks")
+    assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------- archives
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
+def test_truncated_npz(tmp_path, share):
+    io.write(SMALL, tmp_path / "a.npz")
+    data = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(data[: int(share * len(data))])
+    with pytest.raises(FormatError, match="not a complete NPZ file"):
+        io.read(tmp_path / "a.npz")
+
+
+def test_damaged_npz(tmp_path):
+    io.write(SMALL, tmp_path / "a.npz")
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    at = data.index(b"sizes.npy") + 20
+    data[at : at + 30] = bytes(30)
+    (tmp_path / "a.npz").write_bytes(data)
+    with pytest.raises(FormatError, match="not a complete NPZ file"):
+        io.read(tmp_path / "a.npz")
+
+
+def test_pickles_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", sizes=np.array([2, None], dtype=object))
+    with pytest.raises(FormatError, match="holds pickled Python objects"):
+        io.read(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"indices": np.zeros((2, 2), dtype=int)}, "contradicts itself"),
+        ({"pair_start": np.array([1, 2, 3])}, "contradicts itself"),
+        ({"pair_start": np.array([0.0, 2.0, 3.0])}, "contradicts itself"),
+        ({"sizes": np.array([2, 2, -1])}, "negative size"),
+        ({"sizes": np.array([2, 1, 1])}, "does not exist"),
+        ({"weights": np.array([1.0, np.nan, 1.0])}, "weight 1 is nan"),
+        ({"names": np.array(["a"])}, "3 objects need 3 names"),
+        ({"coordinates": np.zeros((1, 2))}, "coordinates must have shape"),
+    ],
+)
+def test_arrays_that_do_not_fit(tmp_path, arrays, message):
+    parts = {name: getattr(SMALL, name) for name in ("sizes", "pair_objects", "pair_start", "indices")}
+    np.savez(tmp_path / "a.npz", **{**parts, **arrays})
+    with pytest.raises(FormatError, match=message):
+        io.read(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"), [((0, 3, 0), "must be symmetric"), ((0, 3, 2), "must be binary"), ((0, 1, 1), "with itself")]
+)
+def test_matrices_that_are_none(tmp_path, entry, message):
+    row, col, value = entry
+    W = SMALL.to_matrix().toarray()
+    W[row, col] = value
+    if value:
+        W[col, row] = value
+    np.savez(tmp_path / "a.npz", W=W, sizes=[2, 2, 1])
+    with pytest.raises(FormatError, match=message):
+        io.read(tmp_path / "a.npz")
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_what_is_written_of_an_answer(tmp_path):
+    answer = Answer(SMALL, np.array([0, 1, 1, 0, 1]))
+    io.write(answer, tmp_path / "all.csv")
+    assert io.read(tmp_path / "all.csv") == answer.matchings()
+    io.write(answer, tmp_path / "kept.csv", add=False)
+    kept = io.read(tmp_path / "kept.csv")
+    assert {key: block.tolist() for key, block in kept.pairs().items()} == {
+        (0, 1): [[0, 1], [1, 0]],
+        (1, 2): [[0, 0]],
+    }
+    io.write(answer, tmp_path / "tracks.csv", "tracks")
+    assert io.read(tmp_path / "tracks.csv") == answer.matchings()
+
+
+def test_the_output_is_not_the_input(tmp_path):
+    io.write(SMALL, tmp_path / "a.csv")
+    before = (tmp_path / "a.csv").read_bytes()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "a.csv")
+    for name in ("a.csv", "link.csv"):
+        with pytest.raises(InputError, match="is the input itself"):
+            io.write(SMALL, tmp_path / name, like=tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_bytes() == before
+
+
+def test_unwritable_places(tmp_path):
+    with pytest.raises(InputError, match="does not exist; make it first"):
+        io.write(SMALL, tmp_path / "no" / "a.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        io.write(SMALL, tmp_path, "csv")
+    if os.geteuid():  # the superuser may write anywhere
+        tmp_path.chmod(0o500)
+        with pytest.raises(InputError, match="cannot be written: Permission denied; nothing was written"):
+            io.write(SMALL, tmp_path / "a.csv")
+        tmp_path.chmod(0o700)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failure):
+    io.write(SMALL, tmp_path / "a.npz")
+    before = (tmp_path / "a.npz").read_bytes()
+
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise failure
+
+    monkeypatch.setattr(np, "savez_compressed", fail)
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught:
+        io.write(SMALL[:2], tmp_path / "a.npz")
+    if isinstance(failure, OSError):
+        assert "cannot be written: No space left on device; nothing was written" in str(caught.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
+    assert (tmp_path / "a.npz").read_bytes() == before
+
+
+def test_new_files_have_the_usual_permissions(tmp_path):
+    io.write(SMALL, tmp_path / "a.csv")
+    (tmp_path / "b.csv").touch()
+    assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "b.csv").stat().st_mode
+
+
+def test_unknown_things(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        io.read(tmp_path / "none.csv")
+    (tmp_path / "a.xyz").write_text("hello")
+    with pytest.raises(FormatError, match="none of the known formats"):
+        io.read(tmp_path / "a.xyz")
+    with pytest.raises(InputError, match="unknown format 'cvs'; did you mean 'csv'"):
+        io.read(tmp_path / "a.xyz", "cvs")
+    with pytest.raises(InputError, match="tells no format"):
+        io.write(SMALL, tmp_path / "b.xyz")
+    with pytest.raises(InputError, match="unknown option of format 'csv' 'size'; did you mean 'sizes'"):
+        io.read(tmp_path / "a.xyz", "csv", size=[1])
+    with pytest.raises(InputError, match="unknown option of format 'csv' 'truth'"):
+        io.write(SMALL, tmp_path / "a.csv", truth=[0])
+    with pytest.raises(InputError, match="got list"):
+        io.write([1], tmp_path / "a.csv")
+
+
+def test_convert_says_what_is_lost(tmp_path):
+    problem = Matchings.from_labels([0, 0], [1, 1], coordinates=[[1, 2], [3, 4]], names=["a", "b"]).with_weights([0.5])
+    io.write(problem, tmp_path / "a.npz")
+    assert io.convert(tmp_path / "a.npz", tmp_path / "a.csv") == ["A CSV file of matches holds no point coordinates."]
+    assert io.convert(tmp_path / "a.npz", tmp_path / "t.csv", target_format="tracks") == [
+        "A CSV file of tracks holds no weights: every match counts the same."
+    ]
+    assert io.convert(tmp_path / "a.npz", tmp_path / "b.npz") == []
+    assert io.read(tmp_path / "b.npz") == problem
