@@ -45,8 +45,8 @@ def synthetic(
         "row": each row of W_ij is selected with probability σ and the selected rows are permuted at random;
         fits the data published with the paper.
         "edge": with probability σ the whole block comes from an independent random relabelling of the universe.
-        "mix": round(σ·min(m_i, m_j)) mistakes, each a swap of two matches (1 in 3, counts twice), a dropped match
-        (.567) or an added wrong one (.1); a mistake for which the block has no room left is skipped.
+        "mix": round(σ·min(m_i, m_j)) mistakes, each a swap of a matched row with any other (1 in 3, counts twice),
+        a dropped match (.567) or an added wrong one (.1); one for which a block has no room left has no effect.
     rng
         Generator or seed; the same seed gives the same problem.
 
@@ -119,8 +119,9 @@ def _mix(label: Ints, where: Ints, error: float, rng: np.random.Generator) -> In
         while left > 0:
             kind = rng.random()
             if kind < _SWAP:
-                _swap(target, rng)
-                left -= 2
+                if left >= 2:
+                    _swap(target, rng)
+                    left -= 2
             elif kind < _SWAP + _DROP:
                 _drop(target, rng)
                 left -= 1
@@ -132,9 +133,10 @@ def _mix(label: Ints, where: Ints, error: float, rng: np.random.Generator) -> In
 
 def _swap(target: Ints, rng: np.random.Generator) -> None:
     matched = np.flatnonzero(target >= 0)
-    if len(matched) >= 2:
-        two = rng.choice(matched, 2, replace=False)
-        target[two] = target[two[::-1]]
+    if len(matched) and len(target) >= 2:
+        a = int(rng.choice(matched))
+        b = (a + int(rng.integers(1, len(target)))) % len(target)
+        target[[a, b]] = target[[b, a]]
 
 
 def _drop(target: Ints, rng: np.random.Generator) -> None:
