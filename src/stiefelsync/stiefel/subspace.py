@@ -123,7 +123,8 @@ def _eigsh(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.rand
         values, V = eigsh(W.as_linear_operator(), k=d, which="LA", v0=start, ncv=ncv, tol=0)
     except ArpackError:
         return _block_power(W, d, 1e-12, 10 * max_iter, rng)
-    V, values = orthonormalise(np.ascontiguousarray(V))[0], np.sort(values)[::-1]
+    order = np.argsort(values)[::-1]
+    V, values = orthonormalise(np.ascontiguousarray(V[:, order]))[0], values[order]
     # Lanczos can lose copies of a multiple eigenvalue: whatever is left outside must not exceed what was found.
     for _ in range(d):
         outside, x = next_eigenvalue(W, V, rng)
