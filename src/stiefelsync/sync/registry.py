@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,9 @@ class Method:
 
 METHODS: dict[str, Method] = {}
 
+# A method names its own options, which `Run` cannot spell out.
+AnyRun = TypeVar("AnyRun", bound=Callable[..., Outcome])
+
 
 def register(
     name: str,
@@ -142,10 +145,10 @@ def register(
     reference: str,
     choose: str,
     extra: str | None = None,
-) -> Callable[[Run], Run]:
+) -> Callable[[AnyRun], AnyRun]:
     """Return a decorator that enters a function of signature :class:`Run` into `METHODS`."""
 
-    def enter(run: Run) -> Run:
+    def enter(run: AnyRun) -> AnyRun:
         METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra)
         return run
 

@@ -1,0 +1,177 @@
+"""MatchALS (Zhou, Zhu and Daniilidis 2015)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
+
+__all__ = ["project_capped", "run"]
+
+Floats = NDArray[np.float64]
+
+
+@register(
+    "matchals",
+    summary="low-rank ADMM with entries kept in [0, 1]",
+    consistent=False,
+    cost="O(m²·rank) per iteration; inherently two dense m×m arrays",
+    reference="Zhou, Zhu, Daniilidis: Multi-image matching via fast alternating minimization, ICCV 2015",
+    choose="for small partial problems (m below a few thousand) with few objects, if consistency is not needed",
+)
+def run(
+    matchings: Matchings,
+    universe: int,
+    /,
+    *,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
+    rank: int | None = None,
+    alpha: float = 50.0,
+    beta: float = 0.1,
+    selection: float = 0.7,
+    max_iter: int = 100,
+    tol: float = 5e-4,
+) -> Outcome:
+    """Minimise ``⟨β − W, X⟩ + α‖X‖_*`` over X in [0, 1] with zero within-object blocks, as ``X = ABᵀ``, by ADMM.
+
+    With Z the copy of X that obeys the constraints and y the scaled dual variable, one iteration is: ridge
+    regressions of ``T = Z − y + (W − β)/μ`` for B, then A, with weight α/μ; ``Z`` = projection of ``ABᵀ + y``;
+    ``y += ABᵀ − Z``. The penalty μ starts at 64 and doubles or halves when the residuals ``‖X − Z‖_F/m`` and
+    ``μ‖X − X_old‖_F/m`` differ tenfold. Matches are the entries of the symmetrised X above ½; where those are not
+    one-to-one the larger stays.
+
+    Parameters
+    ----------
+    rank
+        Columns of A and B; 2d by default, as the authors advise.
+    alpha, beta
+        Weight of the nuclear norm, and of the l1 norm.
+    selection
+        Share of points that are selected: the diagonal of Z is projected onto ``0 ≤ x ≤ 1, Σx = selection·m``;
+        1 fixes the diagonal at 1.
+    tol
+        Both residuals must fall below it.
+
+    Notes
+    -----
+    Not cycle-consistent. Two dense m×m arrays are inherent in the method: the constraint set is not low-rank.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
+    >>> run(problem, 2, rng=np.random.default_rng(0), alpha=1.0).matchings == problem
+    True
+    """
+    watch = Stopwatch()
+    m, offsets = matchings.n_points, matchings.offsets.tolist()
+    spans = [(a, b) for a, b in pairwise(offsets) if a < b]
+    r = 2 * universe if rank is None else rank
+    with watch("set up"):
+        W = matchings.to_matrix()
+        W.setdiag(0)
+        W.eliminate_zeros()
+        A, B, y = rng.random((m, r)), np.zeros((m, r)), np.zeros((m, m))
+        S = W.toarray()  # Z − y
+    ridge = np.eye(r)
+    mu, n_iter, status = 64.0, 0, "iteration limit reached before the criterion was met; raise max_iter or tol"
+    with watch("iterations"):
+        for n_iter in range(1, max_iter + 1):
+            A_old, B_old = A, B
+            B = np.linalg.solve(A.T @ A + alpha / mu * ridge, (S.T @ A + (W @ A - beta * A.sum(axis=0)) / mu).T).T
+            A = np.linalg.solve(B.T @ B + alpha / mu * ridge, (S @ B + (W @ B - beta * B.sum(axis=0)) / mu).T).T
+            diagonal = np.einsum("ij,ij->i", A, B) + y.diagonal()
+            diagonal = np.ones(m) if selection >= 1 else project_capped(diagonal, selection * m)
+            primal = _update_copies(A, B, S, y, spans, diagonal) / m
+            dual = mu * (_change(A, B, A_old, B_old) if n_iter > 1 else _first_change(A, B, W)) / m
+            if max(primal, dual) < tol:
+                status = "converged"
+                break
+            if callback is not None and callback(Progress("iterations", n_iter, max_iter)):
+                status = "stopped by the callback"
+                break
+            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            if factor != 1:
+                mu *= factor
+                S += (1 - 1 / factor) * y
+                y /= factor
+    with watch("rounding"):
+        result = _round(A, B, matchings, spans)
+    return Outcome(
+        matchings=result,
+        status=status,
+        n_iter=n_iter,
+        timings=watch.seconds,
+        details={"rank": r, "mu": mu, "conflicts": 0 if result.repair is None else result.repair.conflicts},
+    )
+
+
+def _update_copies(A: Floats, B: Floats, S: Floats, y: Floats, spans: list[tuple[int, int]], diagonal: Floats) -> float:
+    """Update Z and y in place, one object's rows at a time, and return ‖X − Z‖_F; S becomes Z − y."""
+    total = 0.0
+    for a, b in spans:
+        Z = A[a:b] @ B.T
+        X = Z.copy()
+        Z += y[a:b]
+        y[a:b] = Z
+        np.clip(Z, 0, 1, out=Z)
+        Z[:, a:b] = np.diag(diagonal[a:b])
+        y[a:b] -= Z
+        np.subtract(Z, y[a:b], out=S[a:b])
+        X -= Z
+        total += float(np.vdot(X, X))
+    return float(np.sqrt(total))
+
+
+def _change(A: Floats, B: Floats, C: Floats, D: Floats) -> float:
+    """Return ‖ABᵀ − CDᵀ‖_F from r×r Gram matrices, in O(m·r²)."""
+    left, right = np.hstack([A, -C]), np.hstack([B, D])
+    return float(np.sqrt(max(np.vdot(left.T @ left, right.T @ right), 0.0)))
+
+
+def _first_change(A: Floats, B: Floats, W: Any) -> float:
+    """Return ‖ABᵀ − W‖_F for sparse W, which is what X starts from."""
+    cross = float(np.vdot(A, W @ B))
+    square = float(np.vdot(A.T @ A, B.T @ B)) - 2 * cross + float(np.vdot(W.data, W.data))
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def _round(A: Floats, B: Floats, matchings: Matchings, spans: list[tuple[int, int]]) -> Matchings:
+    """Return the matches where the symmetrised ABᵀ exceeds ½, one object's rows at a time."""
+    ends, values = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
+    for a, b in spans:
+        X = (A[a:b] @ B[b:].T + B[a:b] @ A[b:].T) / 2
+        row, col = np.nonzero(X > 0.5)
+        ends.append(np.stack([row + a, col + b], axis=1))
+        values.append(X[row, col])
+    both, owner = np.concatenate(ends), matchings.point_objects
+    return Matchings.from_arrays(
+        owner[both], both - matchings.offsets[owner[both]], matchings.sizes, weights=np.concatenate(values),
+        names=matchings.names, coordinates=matchings.coordinates, on_conflict="repair",
+    ).with_weights(None)  # fmt: skip
+
+
+def project_capped(x: Floats, total: float) -> Floats:
+    """Project x, shape (n,), onto ``{z : 0 ≤ z ≤ 1, Σz = total}``, 0 ≤ total ≤ n.
+
+    The projection is ``clip(x − t, 0, 1)`` for the t at which the sum is right; that sum is piecewise linear in t and
+    falls, so t lies between two neighbouring kinks. O(n log n).
+
+    Examples
+    --------
+    >>> project_capped(np.array([2.0, 0.5, 0.25]), 1.5).tolist()
+    [1.0, 0.375, 0.125]
+    """
+    kinks = np.sort(np.concatenate([x, x - 1]))
+    low, high = 0, len(kinks) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if np.clip(x - kinks[middle], 0, 1).sum() > total else (low, middle)
+    at_low, at_high = (float(np.clip(x - kinks[i], 0, 1).sum()) for i in (low, high))
+    share = 0.0 if at_low == at_high else (at_low - total) / (at_low - at_high)
+    return np.asarray(np.clip(x - kinks[low] - share * (kinks[high] - kinks[low]), 0, 1))
