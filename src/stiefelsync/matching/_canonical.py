@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError, unknown_name
 
-__all__ = ["Repair", "canonical", "check_sizes", "check_weights"]
+__all__ = ["Repair", "as_coordinates", "as_names", "as_pairs", "canonical", "check_sizes", "check_weights"]
 
 Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -66,6 +67,38 @@ def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
     return array
 
 
+def as_pairs(values: Any) -> NDArray[Any]:
+    """Return an integer array of shape (K, 2); an empty input becomes (0, 2)."""
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int32)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"matches must come as an array of shape (K, 2), got {array.shape}")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"match indices must be whole numbers, got {array.dtype}")
+    return array
+
+
+def as_names(names: Sequence[str] | None, k: int) -> tuple[str, ...] | None:
+    """Return one name per object, shape (k,), or None when there are none."""
+    if names is None:
+        return None
+    listed = tuple(str(name) for name in names)
+    if len(listed) != k:
+        raise InputError(f"{k} objects need {k} names, got {len(listed)}")
+    return listed
+
+
+def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32] | None:
+    """Return coordinates as float32, shape (m, 2), or None when there are none."""
+    if coordinates is None:
+        return None
+    array = np.array(coordinates, dtype=np.float32)
+    if array.shape != (m, 2):
+        raise InputError(f"coordinates must have shape ({m}, 2), got {array.shape}")
+    return array
+
+
 def canonical(
     objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, weights: Floats | None, on_conflict: str
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None, Repair | None]:
@@ -88,16 +121,18 @@ def canonical(
     if order is not None:
         objects, points = objects[order], points[order]
         weights = None if weights is None else weights[order]
-    repair = None
-    keep = _one_to_one(objects, points, weights, order)
-    if keep is not None:
-        if on_conflict == "error":
-            raise _conflict_error(objects, points, ~keep[0])
-        mask, repair = keep
-        objects, points = objects[mask], points[mask]
-        weights = None if weights is None else weights[mask]
     fresh = np.ones(len(objects), dtype=bool)
     fresh[1:] = (objects[1:] != objects[:-1]).any(axis=1)
+    keep = _one_to_one(np.cumsum(fresh), points, weights, order)
+    repair = None
+    if keep is not None:
+        mask, repair = keep
+        if on_conflict == "error":
+            raise _conflict_error(objects, points, ~mask)
+        # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
+        first = np.flatnonzero(fresh)
+        pair_objects, start = objects[first], np.append(0, np.cumsum(np.add.reduceat(mask, first, dtype=np.int64)))
+        return pair_objects, start, points[mask], None if weights is None else weights[mask], repair
     first = np.flatnonzero(fresh)
     start = np.append(first, len(objects)).astype(np.int64)
     return np.ascontiguousarray(objects[first]), start, np.ascontiguousarray(points), weights, repair
@@ -130,61 +165,62 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s) -> 
 
 
 def _order(objects: Int32s, points: Int32s, sizes: Int32s) -> NDArray[np.int64] | None:
-    """Return the permutation that sorts by (i, j, point of i, point of j), stable, or None when already sorted."""
-    k, largest = len(sizes), int(sizes.max(initial=1)) + 1
-    if k * k * largest < 2**62:
-        key = (objects[:, 0].astype(np.int64) * k + objects[:, 1]) * largest + points[:, 0]
-        if (key[1:] > key[:-1]).all():
-            return None
-        if largest * (int(key.max()) + 1) < 2**62:
-            return np.argsort(key * largest + points[:, 1], kind="stable")
-    return np.lexsort((points[:, 1], points[:, 0], objects[:, 1], objects[:, 0]))
-
-
-def _repeats(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark every row whose predecessor (in the given, sorted order) equals it in all columns."""
-    same = np.zeros(len(columns[0]), dtype=bool)
-    if len(same):
-        same[1:] = np.logical_and.reduce([c[1:] == c[:-1] for c in columns])
-    return same
+    """Return a permutation that sorts by (i, j, point of i, point of j), or None when they are sorted already."""
+    k, largest = len(sizes), int(sizes.max(initial=1))
+    if k * k * largest * largest >= 2**63:
+        return np.lexsort((points[:, 1], points[:, 0], objects[:, 1], objects[:, 0]))
+    key = objects[:, 0].astype(np.int64)
+    for column, count in ((objects[:, 1], k), (points[:, 0], largest), (points[:, 1], largest)):
+        key *= count
+        key += column
+    return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
 
 
 def _one_to_one(
-    objects: Int32s, points: Int32s, weights: Floats | None, order: NDArray[np.int64] | None
+    pair: NDArray[np.int64], points: Int32s, weights: Floats | None, order: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.bool_], Repair] | None:
-    """Return the matches to keep and what that drops, or None when the sorted matches are one-to-one already."""
-    i, j, a, b = objects[:, 0], objects[:, 1], points[:, 0], points[:, 1]
-    back = np.lexsort((b, j, i))
-    if not _repeats(i, j, a).any() and not _repeats(i[back], j[back], b[back]).any():
+    """Return the matches to keep and what that drops, or None when the sorted matches are one-to-one already.
+
+    Greedy: the heaviest match stays, the earlier given on a tie, and rules out the others of its two points. All
+    matches that are the heaviest at both their points are taken at once, which gives the same choice.
+    """
+    largest = int(points.max(initial=0)) + 1
+    ends = [pair * largest + points[:, side] for side in (0, 1)]
+    crowded = [_shared(end) for end in ends]
+    if not (crowded[0].any() or crowded[1].any()):
         return None
-    value = np.ones(len(i)) if weights is None else weights
-    given = np.arange(len(i)) if order is None else order
-    # Heaviest first, the earlier given on a tie; `rank` is that place, so every comparison below is strict.
-    rank = np.empty(len(i), dtype=np.int64)
-    rank[np.lexsort((given, -value))] = np.arange(len(i))
-    best = np.lexsort((rank, b, a, j, i))
-    alive = np.ones(len(i), dtype=bool)
-    alive[best[_repeats(i[best], j[best], a[best], b[best])]] = False
-    duplicates = int((~alive).sum())
-    kept = np.zeros(len(i), dtype=bool)
-    while alive.any():
-        wins = np.ones(len(i), dtype=bool)
-        live = np.flatnonzero(alive)
-        for end in (a, b):
-            by = live[np.lexsort((rank[live], end[live], j[live], i[live]))]
-            wins[by[_repeats(i[by], j[by], end[by])]] = False
-        chosen = live[wins[live]]
-        kept[chosen] = True
-        alive[chosen] = False
-        for end in (a, b):
-            rest = np.flatnonzero(alive)
-            both = np.concatenate([chosen, rest])
-            by = both[np.lexsort((~kept[both], end[both], j[both], i[both]))]
-            group = np.cumsum(~_repeats(i[by], j[by], end[by]))
-            taken = np.zeros(group[-1] + 1 if len(group) else 1, dtype=bool)
-            taken[group[kept[by]]] = True
-            alive[by[taken[group] & ~kept[by]]] = False
-    return kept, Repair(duplicates, int(len(i) - kept.sum()) - duplicates)
+    duplicates = int(((ends[0][1:] == ends[0][:-1]) & (points[1:, 1] == points[:-1, 1])).sum())
+    kept = ~(crowded[0] | crowded[1])
+    live = np.flatnonzero(~kept)
+    given = live if order is None else order[live]
+    live = live[np.argsort(given) if weights is None else np.lexsort((given, -weights[live]))]
+    vertices = [np.unique(end[live], return_inverse=True)[1] for end in ends]
+    # `live` runs from the heaviest to the lightest, so the place in it is the rank.
+    rank = np.arange(len(live))
+    while len(rank):
+        wins = np.ones(len(rank), dtype=bool)
+        for vertex in vertices:
+            best = np.full(len(live), len(live))
+            np.minimum.at(best, vertex[rank], rank)
+            wins &= best[vertex[rank]] == rank
+        chosen = rank[wins]
+        kept[live[chosen]] = True
+        for vertex in vertices:
+            taken = np.zeros(len(live), dtype=bool)
+            taken[vertex[chosen]] = True
+            rank = rank[~taken[vertex[rank]]]
+    return kept, Repair(duplicates, int((~kept).sum()) - duplicates)
+
+
+def _shared(end: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the matches that share this end with another match."""
+    ordered = np.sort(end)
+    several = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(several):
+        return np.zeros(len(end), dtype=bool)
+    at = np.minimum(np.searchsorted(several, end), len(several) - 1)
+    marked: NDArray[np.bool_] = several[at] == end
+    return marked
 
 
 def _conflict_error(objects: Int32s, points: Int32s, dropped: NDArray[np.bool_]) -> InputError:

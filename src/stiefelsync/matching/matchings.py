@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from stiefelsync.errors import InputError
-from stiefelsync.matching._canonical import Repair, canonical, check_sizes, check_weights
+from stiefelsync.matching._canonical import (
+    Repair,
+    as_coordinates,
+    as_names,
+    as_pairs,
+    canonical,
+    check_sizes,
+    check_weights,
+)
 
 __all__ = ["Matchings"]
 
@@ -98,7 +106,7 @@ class Matchings:
         [[2, 4]]
         """
         checked = check_sizes(sizes)
-        object_array, point_array = _as_pairs(objects), _as_pairs(points)
+        object_array, point_array = as_pairs(objects), as_pairs(points)
         if len(object_array) != len(point_array):
             raise InputError(f"{len(object_array)} object pairs do not fit {len(point_array)} point pairs")
         values = None if weights is None else check_weights(weights, len(point_array))
@@ -106,8 +114,8 @@ class Matchings:
             object_array, point_array, checked, values, on_conflict
         )
         return cls(
-            checked, pair_objects, start, indices, values, _as_names(names, len(checked)),
-            _as_coordinates(coordinates, int(checked.sum())), repair,
+            checked, pair_objects, start, indices, values, as_names(names, len(checked)),
+            as_coordinates(coordinates, int(checked.sum())), repair,
         )  # fmt: skip
 
     @classmethod
@@ -128,9 +136,9 @@ class Matchings:
         >>> Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]}).weights.tolist()
         [0.5]
         """
-        blocks = {key: _as_pairs(block) for key, block in pairs.items()}
+        blocks = {key: as_pairs(block) for key, block in pairs.items()}
         counts = [len(block) for block in blocks.values()]
-        objects = np.repeat(_as_pairs(list(blocks)), counts, axis=0)
+        objects = np.repeat(as_pairs(list(blocks)), counts, axis=0)
         points = np.concatenate(list(blocks.values())) if blocks else np.empty((0, 2), dtype=np.int32)
         flat = None
         if weights is not None:
@@ -382,33 +390,3 @@ class Matchings:
             f"Matchings({k} objects, {self.n_points} points, {self.n_matches} matches"
             f" in {len(self.pair_objects)} of {k * (k - 1) // 2} pairs)"
         )
-
-
-def _as_pairs(values: Any) -> NDArray[Any]:
-    """Return an integer array of shape (K, 2); an empty input becomes (0, 2)."""
-    array = np.asarray(values)
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.int32)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"matches must come as an array of shape (K, 2), got {array.shape}")
-    if not np.issubdtype(array.dtype, np.integer):
-        raise InputError(f"match indices must be whole numbers, got {array.dtype}")
-    return array
-
-
-def _as_names(names: Sequence[str] | None, k: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    listed = tuple(str(name) for name in names)
-    if len(listed) != k:
-        raise InputError(f"{k} objects need {k} names, got {len(listed)}")
-    return listed
-
-
-def _as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32] | None:
-    if coordinates is None:
-        return None
-    array = np.array(coordinates, dtype=np.float32)
-    if array.shape != (m, 2):
-        raise InputError(f"coordinates must have shape ({m}, 2), got {array.shape}")
-    return array
