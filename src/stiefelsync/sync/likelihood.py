@@ -1,0 +1,285 @@
+"""How likely the observed matches are under a labelling: the model behind `accurate`.
+
+The block between objects i and j is read row by row. Let point a of object i carry label c. If j also holds a point of
+label c (its *partner*), a is matched to it with probability p_ij, to another point with probability r₁, and unmatched
+otherwise. If j holds none, a is matched (wrongly) with probability r₀ and unmatched otherwise. So an absent match is
+evidence too, and so is a match that merely shows that *something* was found in j. Rows and columns are both read and
+count one half each. Against "c is absent everywhere else", giving label c to point a of object i earns
+
+    S[a, c] = Σ_b α_ij W_ab U_bc + ½ Σ_j X_aj O_jc + ½ Σ_b X_bi U_bc,      X_aj = β_ij if a is matched in j, else γ_ij,
+
+    α = log p − log(r₁/n),   β = log r₁ − log r₀,   γ = log(1 − p − r₁) − log(1 − r₀),
+
+with U (m, d) the labels as a 0/1 (or soft) matrix, O (k, d) the objects' occupied labels and n the size of an object.
+With β = γ this is the familiar score "matches minus θ times cluster size"; for full permutations it is W U alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import betaln, xlogy
+
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["Evidence", "Odds", "Tally", "log_likelihood", "odds", "tally"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_CHUNK = 1 << 22  # entries of a temporary array
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The matches of a problem, arranged for scoring.
+
+    Attributes
+    ----------
+    matchings
+        The problem.
+    d
+        Most labels there may be.
+    indptr, indices, weights
+        W without its diagonal, CSR of shape (m, m); weights are scaled to mean one.
+    """
+
+    matchings: Matchings
+    d: int
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    weights: Floats
+
+    @classmethod
+    def of(cls, matchings: Matchings, d: int) -> Evidence:
+        """Arrange `matchings` for at most `d` labels; O(M log M).
+
+        Examples
+        --------
+        >>> Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
+        [2, 1]
+        """
+        a, b = matchings.endpoints.T
+        w = matchings.match_weights
+        w = w / w.mean() if len(w) else w
+        both = sparse.coo_array((np.append(w, w), (np.append(a, b), np.append(b, a))), shape=(matchings.n_points,) * 2)
+        W: Any = both.tocsr()
+        return cls(matchings, d, W.indptr.astype(np.int32), W.indices.astype(np.int32), W.data)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Object of every point; shape (m,)."""
+        return self.matchings.point_objects.astype(np.int64)
+
+    @cached_property
+    def blocks(self) -> Ints:
+        """For every stored entry of W the block it lies in, as i·k + j; shape (nnz,)."""
+        k = self.matchings.n_objects
+        return np.repeat(self.owner, np.diff(self.indptr)) * k + self.owner[self.indices]
+
+    @cached_property
+    def compared(self) -> Floats:
+        """1 where two objects were compared (share a match), else 0; shape (k, k)."""
+        k = self.matchings.n_objects
+        i, j = self.matchings.pair_objects.T
+        G = np.zeros((k, k))
+        G[i, j] = G[j, i] = 1
+        return G
+
+    @cached_property
+    def membership(self) -> Any:
+        """Objects × points 0/1 matrix, CSR of shape (k, m)."""
+        m, k = self.matchings.n_points, self.matchings.n_objects
+        return sparse.csr_array((np.ones(m), np.arange(m), self.matchings.offsets), shape=(k, m))
+
+    @cached_property
+    def partial(self) -> bool:
+        """Whether some point has no match in an object its own was compared with: only then X says anything."""
+        return len(self.indices) < int(self.compared.sum(axis=1) @ self.matchings.sizes)
+
+    def matrix(self, values: Floats) -> Any:
+        """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
+        m = self.matchings.n_points
+        return sparse.csr_array((values, self.indices, self.indptr), shape=(m, m))
+
+    def by_object(self, values: Floats) -> Any:
+        """Return the CSR matrix of shape (m, k) with the value of each point's match in each object."""
+        shape = self.matchings.n_points, self.matchings.n_objects
+        return sparse.csr_array((values, self.owner[self.indices], self.indptr), shape=shape)
+
+    def one_hot(self, labels: Ints) -> Floats:
+        """Return the labels as a 0/1 matrix, shape (m, d)."""
+        U = np.zeros((len(labels), self.d))
+        known = np.flatnonzero(labels >= 0)
+        U[known, labels[known]] = 1
+        return U
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a labelling says about the matches, block by block; counts may be soft.
+
+    Attributes
+    ----------
+    right, present : (k, k)
+        Matches that join equal labels, and labels the two objects share.
+    found, matched, rows
+        Over all blocks and both readings: rows that are matched and have a partner; matched rows; rows.
+    """
+
+    right: Floats
+    present: Floats
+    found: float
+    matched: float
+    rows: float
+
+    @property
+    def rates(self) -> tuple[float, float, float]:
+        """Smoothed p, r₁, r₀ over all blocks."""
+        right, present = float(self.right.sum()), float(self.present.sum())
+        p = min((right + 1) / (present + 2), 0.999)
+        r1 = min((max(self.found - right, 0.0) + 0.5) / (present + 2), 0.99 * (1 - p))
+        r0 = min((max(self.matched - self.found, 0.0) + 0.5) / (max(self.rows - present, 0.0) + 2), 0.99)
+        return p, r1, r0
+
+    @property
+    def concentration(self) -> float:
+        """κ of the beta distribution of p over blocks, by moments: small when some blocks are good and some bad."""
+        upper = np.triu(self.present, 1) > 0
+        n, r = self.present[upper], self.right[upper]
+        if not len(n):
+            return np.inf
+        share, p = n / n.sum(), r.sum() / n.sum()
+        excess = float(share @ (r / n - p) ** 2 - share @ (p * (1 - p) / n))
+        return np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, 0.5)
+
+
+def tally(evidence: Evidence, U: Floats | Ints) -> Tally:
+    """Count right and wrong matches under labels (m,) or soft labels (m, d); O(nnz) or O(nnz·d).
+
+    Examples
+    --------
+    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
+    >>> tally(evidence, np.array([0, 1, 1])).right.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    k = evidence.matchings.n_objects
+    a, b = evidence.matchings.endpoints.T
+    if U.ndim == 1:
+        hit = ((U[a] == U[b]) & (U[a] >= 0)).astype(np.float64)
+        U = evidence.one_hot(np.asarray(U, dtype=np.int64))
+    else:
+        step = max(_CHUNK // U.shape[1], 1)
+        parts = [np.einsum("td,td->t", U[a[t : t + step]], U[b[t : t + step]]) for t in range(0, len(a), step)]
+        hit = np.concatenate([np.empty(0), *parts])
+    right: Any = np.bincount(evidence.owner[a] * k + evidence.owner[b], hit, minlength=k * k).reshape(k, k)
+    O = evidence.membership @ U
+    present = (O @ O.T) * evidence.compared
+    found = float(present.sum())
+    if evidence.partial:
+        found = float(np.sum((evidence.by_object(np.ones(len(evidence.indices))).T @ U) * O))
+    rows = float(evidence.compared.sum(axis=1) @ evidence.matchings.sizes)
+    return Tally(right + right.T, present, found, float(len(evidence.indices)), rows)
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Log-odds of the model, one set per block.
+
+    Attributes
+    ----------
+    right : (nnz,)
+        α times the weight of each stored entry of W.
+    seen : (nnz,) or None
+        β − γ of each stored entry; None when it carries no information.
+    size : (k, k)
+        γ where two objects were compared (β when nothing is partial), else 0.
+    """
+
+    right: Floats
+    seen: Floats | None
+    size: Floats
+
+    def scores(self, evidence: Evidence, U: Floats) -> Floats:
+        """Return S, shape (m, d), for soft or hard labels U; O(nnz·d)."""
+        O = evidence.membership @ U
+        S = evidence.matrix(self.right) @ U
+        shared = self.size @ O
+        if self.seen is not None:
+            M = evidence.by_object(0.5 * self.seen)
+            S += M @ O
+            shared += M.T @ U
+        S += shared[evidence.owner]
+        return np.asarray(S)
+
+
+def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds:
+    """Return the log-odds of the rates in `counts`; with `blocks` p is estimated for every block of its own.
+
+    The rate of a block is shrunk towards the common one, ``p_ij = (right + κ p) / (present + κ)``, with κ from the
+    spread over blocks: κ = ∞, one rate for all, when blocks differ no more than chance.
+
+    Examples
+    --------
+    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
+    >>> odds(evidence, tally(evidence, np.array([0, 1, 1, 0]))).right.round(2).tolist()
+    [3.0, 3.0, 3.0, 3.0]
+    """
+    p, r1, r0 = counts.rates
+    k = evidence.matchings.n_objects
+    P = np.full((k, k), p)
+    if blocks is not None and np.isfinite(kappa := blocks.concentration):
+        P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
+    R1 = (1 - P) * (r1 / (1 - p))
+    n = np.maximum(evidence.matchings.sizes, 1).astype(np.float64)
+    alpha = np.maximum(np.log(P) - np.log(R1) + 0.5 * np.log(np.outer(n, n)), 0)
+    beta = np.log(R1) - np.log(r0)
+    right = alpha.ravel()[evidence.blocks] * evidence.weights
+    if not evidence.partial:
+        return Odds(right, None, beta * evidence.compared)
+    gamma = np.log(1 - P - R1) - np.log(1 - r0)
+    return Odds(right, (beta - gamma).ravel()[evidence.blocks], gamma * evidence.compared)
+
+
+def log_likelihood(evidence: Evidence, labels: Ints) -> float:
+    """Return the log-likelihood of the matches under `labels`, rates and their spread over blocks fitted to them.
+
+    The number of right matches of a block is beta-binomial, the rest multinomial. Comparable between labellings of one
+    problem; O(nnz + k²·d).
+
+    Examples
+    --------
+    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
+    >>> log_likelihood(evidence, np.array([0, 1, 1, 0, 0, 1])) > log_likelihood(evidence, np.array([0, 1, 0, 1, 0, 1]))
+    True
+    """
+    counts = tally(evidence, labels)
+    upper = np.triu(counts.present, 1) > 0
+    n, r = counts.present[upper], counts.right[upper]
+    p, kappa = (r.sum() + 1e-9) / (n.sum() + 2e-9), counts.concentration
+    if np.isfinite(kappa):
+        a, b = kappa * p, kappa * (1 - p)
+        binomial = float(np.sum(betaln(r + a, n - r + b) - betaln(a, b)))
+    else:
+        binomial = float(xlogy(r, p).sum() + xlogy(n - r, 1 - p).sum())
+    present = float(counts.present.sum())
+    wrong = max(counts.found - float(counts.right.sum()), 0.0)
+    stray = max(counts.matched - counts.found, 0.0)
+    sizes = evidence.matchings.sizes
+    spread = float(np.log(sizes.mean())) if sizes.size and sizes.any() else 0.0
+    rest = (
+        _profile(wrong, max(present - counts.found, 0.0))
+        + _profile(stray, max(counts.rows - present - stray, 0.0))
+        - (wrong + stray) * spread
+    )
+    return binomial + 0.5 * rest
+
+
+def _profile(x: float, y: float) -> float:
+    """Return the maximum over s of x·log s + y·log(1 − s)."""
+    return float(xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y))
