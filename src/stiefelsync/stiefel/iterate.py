@@ -116,6 +116,7 @@ def iterate(
         following = update(U, step(U, h, p))
         if not np.isfinite(following).all():
             status = Status.BREAKDOWN
+            U = U if n_iter else orthonormalise(U)[0]
             break
         U = following
         n_iter += 1
@@ -137,4 +138,5 @@ def iterate(
             break
         previous = state
     history = History(*np.array(states, dtype=np.float64).reshape(-1, 3).T.copy())
-    return StiefelResult(U, update.objective, secondary(U, p), status, n_iter, history)
+    objective = update.objective if np.isfinite(update.objective) else -np.inf
+    return StiefelResult(U, objective, secondary(U, p), status, n_iter, history)

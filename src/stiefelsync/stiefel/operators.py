@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
 from stiefelsync.errors import InputError
+from stiefelsync.stiefel.lanczos import extreme_pair
 
 __all__ = ["MatrixLike", "SymmetricOperator", "as_operator"]
 
@@ -83,51 +84,19 @@ class SymmetricOperator:
             self.shape, matvec=matvec, rmatvec=matvec, matmat=matvec, rmatmat=matvec, dtype=self.dtype
         )
 
-    def extreme(self, which: str, rng: np.random.Generator) -> float:
-        """Return the largest ("LA") or smallest ("SA") eigenvalue, widened outwards by its residual.
-
-        Notes
-        -----
-        Lanczos starts from a random vector: one that lies in an invariant subspace (such as the vector of ones for
-        a matching matrix) can hide the extreme eigenvalue entirely. Without convergence the bound is the norm of W.
-        """
-        operator = self.as_linear_operator()
-        if self.size <= 32:
-            spectrum = np.linalg.eigvalsh((self @ np.eye(self.size, dtype=self.dtype)).astype(np.float64))
-            return float(spectrum[0] if which == "SA" else spectrum[-1])
-        start = rng.standard_normal(self.size).astype(self.dtype)
-        try:
-            values, vectors = eigsh(
-                operator, k=1, which=which, v0=start, tol=1e-7, ncv=min(self.size, 24), maxiter=1000
-            )
-        except ArpackError:
-            bound = self._norm_bound(start)
-            return -bound if which == "SA" else bound
-        x = vectors / np.linalg.norm(vectors)
-        residual = float(np.linalg.norm(self @ x - values[0] * x))
-        return float(values[0]) - residual if which == "SA" else float(values[0]) + residual
-
-    def _norm_bound(self, start: NDArray[Any]) -> float:
-        """Return twice the norm of W as a hundred power steps estimate it."""
-        x = start[:, None] / np.linalg.norm(start)
-        norm = 0.0
-        for _ in range(100):
-            x = self @ x
-            norm = float(np.linalg.norm(x))
-            if not norm:
-                break
-            x /= norm
-        return 2 * norm
-
     def positive_shift(self, rng: np.random.Generator) -> float:
         """Return the shift that makes this operator positive semidefinite: max(−λ_min, 0) (Lemma 1).
+
+        The estimate of λ_min is widened by its residual, and never used to shift upwards.
 
         Examples
         --------
         >>> round(as_operator(np.diag([1.0, -2.0])).positive_shift(np.random.default_rng(0)), 6)
         2.0
         """
-        return max(-self.extreme("SA", rng), 0.0)
+        start = rng.standard_normal((self.size, 1)).astype(self.dtype)
+        lowest, _, residual = extreme_pair(self.__matmul__, start, largest=False)
+        return max(residual - lowest, 0.0)
 
 
 def as_operator(W: MatrixLike | SymmetricOperator) -> SymmetricOperator:

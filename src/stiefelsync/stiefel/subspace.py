@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from stiefelsync.errors import unknown_name
 from stiefelsync.stiefel.iterate import WeightedUpdate, iterate, settled
+from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.steps import none
@@ -79,26 +80,18 @@ def dominant_subspace(
 def next_eigenvalue(W: SymmetricOperator, V: NDArray[Any], rng: np.random.Generator) -> tuple[float, NDArray[Any]]:
     """Return the largest eigenvalue of W on the complement of im(V), shape (m, d), and its vector, (m, 1)."""
 
-    def matvec(x: NDArray[Any]) -> NDArray[Any]:
-        x = x.reshape(len(V), -1)
+    def deflated(x: NDArray[Any]) -> NDArray[Any]:
         x = W @ (x - V @ (V.T @ x))
         return np.asarray(x - V @ (V.T @ x))
 
     m, d = V.shape
-    if m - d <= 2:
-        rest = linalg.null_space(V.T)
-        values, vectors = np.linalg.eigh(rest.T @ (W @ rest))
-        return float(values[-1]), rest @ vectors[:, -1:]
-    deflated = LinearOperator(W.shape, matvec=matvec, matmat=matvec, dtype=W.dtype)
     start = rng.standard_normal((m, 1)).astype(W.dtype)
     start -= V @ (V.T @ start)
-    try:
-        values, vectors = eigsh(deflated, k=1, which="LA", v0=start[:, 0], tol=1e-6, ncv=min(m, 24), maxiter=100)
-    except ArpackNoConvergence as partial:
-        if not len(partial.eigenvalues):
-            return float("nan"), start
-        values, vectors = partial.eigenvalues, partial.eigenvectors
-    return float(values[-1]), vectors[:, -1:]
+    if d == m - 1:
+        x = start / np.linalg.norm(start)
+        return float(np.vdot(x, W @ x)), x
+    value, x, _ = extreme_pair(deflated, start, largest=True, max_steps=min(100, m - d))
+    return value, x
 
 
 def _rayleigh_ritz(W: SymmetricOperator, V: NDArray[Any], d: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,1 +1,7 @@
-"""The synchroniser."""
+"""The synchroniser: split, solve, project, refine, merge."""
+
+from stiefelsync.sync.registry import METHODS, Method, Outcome, Progress
+from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.synchronise import synchronise
+
+__all__ = ["METHODS", "Method", "Outcome", "Progress", "Synchronisation", "synchronise"]

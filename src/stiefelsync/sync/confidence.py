@@ -1,0 +1,87 @@
+"""How strongly an answer supports each input match."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["match_confidence"]
+
+# Columns of the (object × universe point) table that are held at once.
+_TABLE_ENTRIES = 20_000_000
+
+
+def match_confidence(matchings: Matchings, labels: ArrayLike) -> NDArray[np.float64]:
+    """Return, for every input match (a, b), Laplace's estimate (s + 1) / (n + 2) of the chance that it is right.
+
+    The n witnesses are the other points of the two universe points concerned, as far as their objects were matched
+    with the object on the other side at all; the s of them that the input matches to a (or to b) speak for it.
+    A match that nothing else speaks for or against has confidence ½.
+
+    Parameters
+    ----------
+    labels : (m,) int
+        Universe point of every point, -1 = unmatched.
+
+    Returns
+    -------
+    confidence : (M,) float64
+
+    Examples
+    --------
+    >>> triangle = Matchings.from_labels([0, 0, 0], [1, 1, 1])
+    >>> match_confidence(triangle, [0, 0, 0]).tolist()
+    [0.75, 0.75, 0.75]
+    """
+    labels = np.asarray(labels).astype(np.int64)
+    if not matchings.n_matches:
+        return np.empty(0)
+    # Unmatched points are universe points of their own.
+    alone = labels < 0
+    labels = np.where(alone, labels.max(initial=-1) + np.cumsum(alone), labels)
+    a, b = matchings.endpoints.T
+    speaking = np.zeros(matchings.n_matches)
+    possible = np.zeros(matchings.n_matches)
+    votes = _votes(matchings, labels)
+    for x, y in ((a, b), (b, a)):
+        speaking += _look_up(votes, x, labels[y]) - 1  # the match itself is no witness
+        possible += _witnesses(matchings, labels, x, labels[y]) - 1
+    return (speaking + 1) / (possible + 2)
+
+
+def _votes(matchings: Matchings, labels: NDArray[np.int64]) -> sparse.csr_array:
+    """Return the (m, d) table: how many input matches lead from a point to a universe point."""
+    a, b = matchings.endpoints.T
+    shape = (matchings.n_points, int(labels.max()) + 1)
+    one = np.ones(2 * len(a))
+    table = sparse.coo_array((one, (np.concatenate([a, b]), labels[np.concatenate([b, a])])), shape=shape).tocsr()
+    table.sum_duplicates()
+    return table
+
+
+def _look_up(table: sparse.csr_array, row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return table[row, column] elementwise for stored entries."""
+    width = table.shape[1]
+    keys = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)) * width + table.indices
+    return np.asarray(table.data[np.searchsorted(keys, row * width + column)])
+
+
+def _witnesses(
+    matchings: Matchings, labels: NDArray[np.int64], points: NDArray[np.int64], columns: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return how many members of each universe point lie in objects that the point's object was matched with."""
+    k, d = matchings.n_objects, int(labels.max()) + 1
+    i, j = matchings.pair_objects.T
+    met = sparse.coo_array((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), shape=(k, k)).tocsr()
+    seen = sparse.coo_array((np.ones(len(labels)), (matchings.point_objects, labels)), shape=(k, d)).tocsc()
+    owner = matchings.point_objects[points]
+    out = np.empty(len(points))
+    width = max(1, _TABLE_ENTRIES // max(k, 1))
+    for start in range(0, d, width):
+        table = (met @ seen[:, start : start + width]).toarray()
+        here = (columns >= start) & (columns < start + width)
+        out[here] = table[owner[here], columns[here] - start]
+    return out

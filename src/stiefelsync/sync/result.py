@@ -1,0 +1,187 @@
+"""What synchronisation returns: the answer, what it reaches, and what it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import objective
+from stiefelsync.sync.certificate import upper_bound
+from stiefelsync.sync.confidence import match_confidence
+from stiefelsync.sync.registry import METHODS, Outcome
+
+if TYPE_CHECKING:
+    from stiefelsync.matching.universe import UniverseEstimate
+
+__all__ = ["Synchronisation"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Synchronisation:
+    """One consistent answer to contradicting pairwise matches. Everything beyond the labels is computed on demand.
+
+    Attributes
+    ----------
+    input
+        The matchings that were synchronised.
+    method
+        Name of the method.
+    outcome
+        What the method returned: labels, relaxed solution, history, details.
+    universe_size
+        Number of universe points the labels may use; labels lie in 0 … universe_size − 1, or are -1.
+    estimate
+        Where the universe size was estimated: how, and how surely.
+    timings
+        Seconds per stage.
+
+    Examples
+    --------
+    >>> from stiefelsync import Matchings, synchronise
+    >>> result = synchronise(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2, method="sparse-stiefel")
+    >>> result.objective, result.gap, [track.tolist() for track in result.tracks()]
+    (18.0, 0.0, [[[0, 1], [1, 0], [2, 1]], [[0, 0], [1, 1], [2, 0]]])
+    """
+
+    input: Matchings
+    method: str
+    outcome: Outcome
+    universe_size: int
+    estimate: UniverseEstimate | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the answer is a labelling, hence cycle-consistent."""
+        return self.outcome.labels is not None
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Universe point of every point, -1 = unmatched; shape (m,)."""
+        if self.outcome.labels is None:
+            raise InputError(f"method {self.method!r} is not cycle-consistent and gives no labels; use .matchings()")
+        return self.outcome.labels
+
+    @property
+    def status(self) -> str:
+        """How the run ended; the text is advice."""
+        return self.outcome.status
+
+    def matchings(self) -> Matchings:
+        """Return all matches of the answer, those the input did not have included."""
+        return self._matchings
+
+    @cached_property
+    def _matchings(self) -> Matchings:
+        if self.outcome.matchings is not None:
+            return self.outcome.matchings
+        source = self.input
+        return Matchings.from_labels(self.labels, source.sizes, names=source.names, coordinates=source.coordinates)
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Whether the answer has each input match; shape (M,)."""
+        ends = self.input.endpoints
+        if self.consistent:
+            a, b = self.labels[ends].T
+            return np.asarray((a == b) & (a >= 0))
+        m = self.input.n_points
+        mine, theirs = (x.endpoints @ np.array([m, 1]) for x in (self.input, self.matchings()))
+        return np.isin(mine, theirs)
+
+    @cached_property
+    def confidence(self) -> NDArray[np.float64]:
+        """How strongly the answer supports each input match, from 0 to 1; shape (M,). See :func:`match_confidence`."""
+        return match_confidence(self.input, self.labels)
+
+    def added(self) -> Matchings:
+        """Return the matches of the answer that the input did not have."""
+        answer, m = self.matchings(), self.input.n_points
+        mine, theirs = (x.endpoints @ np.array([m, 1]) for x in (self.input, answer))
+        return answer.keep(~np.isin(theirs, mine))
+
+    @cached_property
+    def objective(self) -> float:
+        """tr(PᵀWP), or ⟨W, X⟩ for a method that is not cycle-consistent."""
+        if self.consistent:
+            return objective(self.labels, self.input)
+        return float(self.input.n_points + 2 * self.input.match_weights[self.kept].sum())
+
+    @cached_property
+    def upper_bound(self) -> float:
+        """No consistent answer has a larger objective."""
+        return upper_bound(self.input)
+
+    @property
+    def gap(self) -> float:
+        """Share of the upper bound that the objective leaves open; 0 proves the answer optimal."""
+        return max(0.0, 1 - self.objective / self.upper_bound)
+
+    def tracks(self) -> list[NDArray[np.int64]]:
+        """Return the universe points seen by at least two objects, each as an (n, 2) array of (object, point)."""
+        order = np.argsort(self.labels, kind="stable")
+        order = order[self.labels[order] >= 0]
+        owner = self.input.point_objects[order]
+        rows = np.stack([owner, order - self.input.offsets[owner]], axis=1)
+        cuts = np.flatnonzero(np.diff(self.labels[order])) + 1
+        return [track for track in np.split(rows, cuts) if len(track) > 1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures of :meth:`summary` under stable names, ready for JSON."""
+        kept = int(self.kept.sum())
+        figures: dict[str, Any] = {
+            "method": self.method,
+            "status": self.status,
+            "consistent": self.consistent,
+            "objects": self.input.n_objects,
+            "points": self.input.n_points,
+            "universe_size": self.universe_size,
+            "matches_before": self.input.n_matches,
+            "matches_kept": kept,
+            "matches_removed": self.input.n_matches - kept,
+            "matches_added": self.added_count,
+            "objective": self.objective,
+            "upper_bound": self.upper_bound,
+            "gap": self.gap,
+            "iterations": self.outcome.n_iter,
+            "seconds": dict(self.timings),
+        }
+        if self.consistent:
+            counts = np.bincount(self.labels[self.labels >= 0])
+            figures["tracks"] = int((counts > 1).sum())
+            figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
+        return figures
+
+    @cached_property
+    def added_count(self) -> int:
+        """Number of matches the answer adds, without making them."""
+        if not self.consistent:
+            return int(self.matchings().n_matches - self.kept.sum())
+        counts = np.bincount(self.labels[self.labels >= 0])
+        return int((counts * (counts - 1) // 2).sum() - self.kept.sum())
+
+    def summary(self) -> str:
+        """Return the answer in a few lines of text."""
+        f = self.as_dict()
+        answer = f"{f['tracks']:,} tracks, {f['points_unmatched']:,} points unmatched" if self.consistent else (
+            "not cycle-consistent"
+        )  # fmt: skip
+        lines = [
+            f"{self.method}: {METHODS[self.method].summary}" if self.method in METHODS else self.method,
+            f"  {f['objects']:,} objects, {f['points']:,} points, universe of {f['universe_size']:,}: {answer}",
+            f"  matches {f['matches_before']:,} → {f['matches_kept']:,} kept, {f['matches_removed']:,} removed,"
+            f" {f['matches_added']:,} added",
+            f"  objective {f['objective']:,.6g}, at most {f['upper_bound']:,.6g} possible (gap {f['gap']:.2%})",
+            f"  {f['status']}, {sum(self.timings.values()):.3g} s",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Synchronisation({self.method}, {self.input!r}, universe_size={self.universe_size}, {self.status!r})"

@@ -1,0 +1,111 @@
+"""From contradicting pairwise matches to one consistent labelling."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
+from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
+from stiefelsync.sync.registry import Callback, Method, Progress, Stopwatch, find_method
+from stiefelsync.sync.result import Synchronisation
+
+__all__ = ["synchronise"]
+
+# A dense (m, d) relaxation beyond this many entries (2 GB) is refused.
+_MOST_ENTRIES = 250_000_000
+
+
+def synchronise(
+    matchings: Matchings,
+    universe: str | int = "auto",
+    *,
+    method: str = "accurate",
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Synchronisation:
+    """Find the labelling P that agrees best with all pairwise matches, max tr(PᵀWP) (equation 7 of the paper).
+
+    Parameters
+    ----------
+    matchings
+        The problem: at least two objects and one match.
+    universe : int or "auto"
+        Number d of distinct points across all objects, at least the size of the largest object; estimated by default.
+        Too large is harmless for "accurate" and "fast", too small cannot be repaired.
+    method
+        One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
+        is the paper's, exactly; the rest are there to compare with.
+    rng
+        Seed or generator. None means seed 0, so that equal calls give equal answers.
+    callback
+        Called with :class:`Progress` now and then; a true return value asks for an early end.
+    **options
+        Of the method; ``METHODS[name].options`` lists them.
+
+    Returns
+    -------
+    Synchronisation
+
+    Examples
+    --------
+    >>> from stiefelsync import datasets, score
+    >>> problem, truth = datasets.synthetic(10, 20, observed=1.0, error=0.3, rng=0)
+    >>> score(synchronise(problem, 10, method="sparse-stiefel").labels, truth).fscore
+    1.0
+    """
+    chosen = find_method(method)
+    _check_problem(matchings)
+    for name in options:
+        if name not in chosen.options:
+            raise unknown_name(f"option of method {method!r}", name, chosen.options or ["(none)"])
+    generator = np.random.default_rng(0 if rng is None else rng)
+    watch = Stopwatch()
+    with watch("universe"):
+        d, estimate = _universe(matchings, universe, chosen, callback)
+    if d * matchings.n_points > _MOST_ENTRIES:
+        raise InputError(
+            f"method {method!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
+            " use method='tracks', which splits large universes into pieces"
+        )
+    outcome = chosen.run(matchings, d, rng=generator, callback=callback, **options)
+    labels = outcome.labels
+    size = d if labels is None else max(d, int(labels.max(initial=-1)) + 1)
+    return Synchronisation(matchings, method, outcome, size, estimate, {**watch.seconds, **outcome.timings})
+
+
+def _check_problem(matchings: Matchings) -> None:
+    if not isinstance(matchings, Matchings):
+        raise InputError(f"synchronise needs Matchings (Matchings.from_pairs …), got {type(matchings).__name__}")
+    if matchings.n_objects < 2:
+        raise InputError(f"synchronisation needs at least two objects, got {matchings.n_objects}")
+    if not matchings.n_matches:
+        raise InputError("the problem is empty: there are no matches to synchronise")
+
+
+def _universe(
+    matchings: Matchings, universe: str | int, method: Method, callback: Callback | None
+) -> tuple[int, UniverseEstimate | None]:
+    if isinstance(universe, str):
+        if universe != "auto":
+            raise unknown_name("universe", universe, ["auto", "or a whole number"])
+        if callback is not None:
+            callback(Progress("estimating the universe", 0))
+        estimate = estimate_universe(matchings)
+        return estimate.size, estimate
+    try:
+        d = operator.index(universe)
+    except TypeError:
+        raise InputError(f'universe must be a whole number or "auto", got {universe!r}') from None
+    largest = int(matchings.sizes.max())
+    if d < largest:
+        i = int(matchings.sizes.argmax())
+        raise InputError(
+            f"a universe of {d} points is smaller than object {i}, which has {largest} points; give at least {largest}"
+        )
+    return d, None

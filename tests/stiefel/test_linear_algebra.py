@@ -1,0 +1,152 @@
+"""The building blocks: QR, polar factor, operators, dominant subspaces."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from stiefelsync.stiefel.lanczos import extreme_pair
+from stiefelsync.stiefel.operators import as_operator
+from stiefelsync.stiefel.orthonormal import orthonormalise, polar
+from stiefelsync.stiefel.subspace import dominant_subspace, next_eigenvalue
+from tests.stiefel.planted import clusters, distance, spectrum, top
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+CONDITIONS = [1.0, 1e3, 1e7, 1e12]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("pivoting", [False, True])
+def test_qr_is_orthonormal_whatever_the_condition(condition, dtype, pivoting, rng):
+    A = (np.linalg.qr(rng.standard_normal((200, 10)))[0] * np.geomspace(1, 1 / condition, 10)) @ np.linalg.qr(
+        rng.standard_normal((10, 10))
+    )[0]
+    A = np.ascontiguousarray(A, dtype=dtype)
+    Q, R = orthonormalise(A, pivoting=pivoting)
+    eps = np.finfo(dtype).eps
+    assert Q.dtype == R.dtype == dtype
+    np.testing.assert_allclose(Q.T @ Q, np.eye(10), atol=50 * eps)
+    np.testing.assert_allclose(Q @ R, A, atol=50 * eps)
+    if not pivoting:
+        assert (np.diag(R) >= 0).all()
+        np.testing.assert_array_equal(R, np.triu(R))
+
+
+def test_qr_equals_the_unique_householder_factorisation(rng):
+    A = rng.standard_normal((100, 8))
+    Q, R = np.linalg.qr(A)
+    sign = np.sign(np.diag(R))
+    ours, _ = orthonormalise(A)
+    np.testing.assert_allclose(ours, Q * sign, atol=1e-13)
+
+
+def test_qr_of_a_rank_deficient_matrix_is_still_orthonormal(rng):
+    A = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
+    Q, R = orthonormalise(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(Q @ R, A, atol=1e-12)
+
+
+def test_qr_leaves_its_input_alone(rng):
+    A = rng.standard_normal((50, 5))
+    before = A.copy()
+    orthonormalise(A)
+    np.testing.assert_array_equal(A, before)
+
+
+def test_polar_maximises_the_inner_product(rng):
+    A = rng.standard_normal((6, 6))
+    Q = polar(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-12)
+    others = [np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(200)]
+    assert np.vdot(Q, A) >= max(np.vdot(other, A) for other in others)
+
+
+def test_smallest_eigenvalue_is_not_fooled_by_an_invariant_start(rng):
+    # Trap 3 of the method's notes: rank d, many equal eigenvalues, the vector of ones invariant.
+    W = sparse.csr_array(clusters(30, 12, rng))
+    lowest, _, _ = extreme_pair(lambda x: W @ x, rng.standard_normal((360, 1)), largest=False)
+    assert lowest == pytest.approx(0.0, abs=1e-5)
+    assert as_operator(W).positive_shift(rng) < 1e-5
+
+
+def test_two_distinct_eigenvalues_are_both_found(rng):
+    # ARPACK reports the wrong end here: the Krylov space has only two dimensions.
+    W = spectrum(np.r_[np.full(20, 5.0), np.full(180, -7.0)], rng)
+    for largest, value in ((True, 5.0), (False, -7.0)):
+        found, x, residual = extreme_pair(lambda x: W @ x, rng.standard_normal((200, 1)), largest=largest)
+        assert found == pytest.approx(value)
+        np.testing.assert_allclose(W @ x, value * x, atol=1e-6)
+        assert residual < 1e-6
+
+
+def test_shift_makes_an_indefinite_matrix_semidefinite(rng):
+    W = spectrum(np.linspace(-7.0, 5.0, 200), rng)
+    shift = as_operator(sparse.csr_array(W)).positive_shift(rng)
+    assert shift == pytest.approx(7.0, rel=1e-4)
+    assert np.linalg.eigvalsh(W)[0] + shift > -1e-6
+
+
+def test_shift_never_moves_upwards(rng):
+    W = spectrum(np.linspace(1.0, 5.0, 100), rng)
+    assert as_operator(W).positive_shift(rng) == 0.0
+
+
+def test_negation_and_shift_compose(rng):
+    W = rng.standard_normal((10, 10))
+    U = rng.standard_normal((10, 3))
+    A = (W + W.T) / 2
+    np.testing.assert_allclose((-as_operator(W).shifted(2.0)) @ U, -(A @ U + 2 * U), atol=1e-12)
+
+
+METHODS = ["auto", "eigh", "eigsh", "block-power", "orthogonal-iteration"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_subspaces_agree_with_eigh(method, rng):
+    W = spectrum(np.r_[np.linspace(10.0, 8.0, 6), np.linspace(3.0, -1.0, 114)], rng)
+    values, V = top(W, 6)
+    found = dominant_subspace(sparse.csr_array(W), 6, method=method, tol=1e-13, rng=0)
+    np.testing.assert_allclose(found.values, values, rtol=1e-6)
+    assert distance(found.V, V) < 1e-4
+
+
+@pytest.mark.parametrize("method", ["eigsh", "block-power"])
+def test_multiple_eigenvalues_are_all_found(method, rng):
+    # Trap 4: thirty equal eigenvalues; Lanczos with few vectors drops copies silently.
+    W = sparse.csr_array(clusters(30, 12, rng))
+    found = dominant_subspace(W, 30, method=method, rng=0)
+    np.testing.assert_allclose(found.values, 12.0, rtol=1e-9)
+
+
+def test_next_eigenvalue(rng):
+    W = spectrum(np.r_[9.0, 8.0, 7.0, np.linspace(4.0, 0.0, 60)], rng)
+    value, x = next_eigenvalue(as_operator(W), top(W, 3)[1], rng)
+    assert value == pytest.approx(4.0, rel=1e-5)
+    np.testing.assert_allclose(W @ x, 4.0 * x, atol=1e-3)
+
+
+def _product_in_child(queue):
+    W = sparse.random_array((4000, 4000), density=0.02, rng=np.random.default_rng(0)).tocsr()
+    queue.put(float((as_operator(W) @ np.ones((4000, 3))).sum()))
+
+
+def test_threads_survive_a_fork(rng):
+    W = sparse.random_array((4000, 4000), density=0.02, rng=np.random.default_rng(0)).tocsr()
+    here = float((as_operator(W) @ np.ones((4000, 3))).sum())
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_product_in_child, args=(queue,))
+    child.start()
+    there = queue.get(timeout=60)
+    child.join(timeout=60)
+    assert there == here
