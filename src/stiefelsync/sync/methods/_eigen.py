@@ -59,7 +59,7 @@ def eigenpairs(
     if method == "auto":
         method = "eigh" if m <= DENSE_LIMIT or 8 * n > m else "eigsh"
     top = dominant_subspace(W, n, method=method, rng=rng)
-    if not magnitude or -as_operator(W).extreme("SA", rng) <= top.values[-1]:
+    if not magnitude or as_operator(W).positive_shift(rng) <= top.values[-1]:
         return top.V, top.values
     bottom: Subspace = dominant_subspace(-W, n, method=method, rng=rng)
     V, values = np.hstack([top.V, bottom.V]), np.append(top.values, -bottom.values)
