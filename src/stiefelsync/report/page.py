@@ -1,0 +1,357 @@
+"""The report as one HTML page that needs nothing else: numbers, match matrix, tracks, conflicts and a pair viewer."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stiefelsync._version import __version__
+from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.io.files import refuse_overwriting, replacing
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.report.collect import Change, Conflict, change, match_matrix, worst_conflicts
+from stiefelsync.report.viewer import choose_pairs, encode, pack_objects, pack_pairs
+from stiefelsync.sync.result import Synchronisation
+
+if TYPE_CHECKING:
+    from stiefelsync.report.pictures import Pictures
+
+__all__ = ["render", "write_report"]
+
+MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
+PHOTOGRAPH_BYTES = 7_000_000
+MAX_ROWS = 400  # of the table of objects
+MAX_COLUMNS = 12  # a conflict among at most this many objects has one column for each
+OPEN_CONFLICTS = 4  # shown at once; the others unfold
+MAX_LISTED = 200  # names in a note or a list of what was left out
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    before: Matchings,
+    after: Synchronisation | Matchings,
+    *,
+    images: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    max_pairs: int = 200,
+    source: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write a self-contained HTML page that shows what synchronisation changed; it appears complete or not at all.
+
+    Parameters
+    ----------
+    path
+        The page to write. A file that is there already is replaced only if it is a web page.
+    before
+        The matches that were synchronised.
+    after
+        What synchronising them gave, or other matches of the same points.
+    images
+        Folder of the photographs, found by object name; coordinates are pixels of the original files.
+    title
+        Headline of the page.
+    max_pairs
+        The viewer holds at most this many object pairs, those that lost most.
+    source
+        The file the matches came from, which is never overwritten.
+
+    Returns
+    -------
+    path : Path
+        The page.
+
+    Raises
+    ------
+    InputError
+        When `path` is an input or no web page, or the images cannot be found.
+    MissingExtraError
+        Without jinja2 (and pillow, if there are images).
+
+    Notes
+    -----
+    The page is bounded at about 15 MB however large the problem: it says which pairs it leaves out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> before = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2], names=["left", "right"])
+    >>> after = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(f"{folder}/report.html", before, after)
+    ...     page.read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
+    """
+    target = Path(path)
+    _check_target(target, None if source is None else Path(source))
+    with replacing(target) as temporary:
+        page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
+        # Names of files may hold bytes that are no UTF-8: those become question marks.
+        temporary.write_bytes(page.encode("utf-8", "replace"))
+    return target
+
+
+def render(
+    before: Matchings,
+    after: Synchronisation | Matchings,
+    *,
+    images: Path | None = None,
+    title: str | None = None,
+    max_pairs: int = 200,
+) -> str:
+    """Return the page of :func:`write_report` as text.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 0], [1, 1])
+    >>> "<h1><bdi>Twins &amp; co</bdi></h1>" in render(problem, problem, title="Twins & co")
+    True
+    """
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise MissingExtraError("a report", "jinja2", "report") from error
+    found = change(before, after)
+    table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
+    worst = worst_conflicts(found)
+    pictures, notes = _pictures(found, worst, table.objects[table.embedded], images)
+    pairs, used = pack_pairs(found, table)
+    bounds, counts = match_matrix(found)
+    script = _resource("report.js")
+    noun = "image" if pictures and pictures.sizes else "object"
+    outside = table.objects[~table.embedded][:MAX_LISTED].tolist()
+    bins = found.track_bins()
+    rows = _rows(found)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters["number"] = _number
+    return environment.from_string(_resource("report.html.j2")).render(
+        title=title or "Before and after synchronisation",
+        version=__version__,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script=Markup(script),
+        style=Markup(_resource("report.css")),
+        noun=noun,
+        group_noun=f"{noun}s" if len(bounds) > found.input.n_objects else f"groups of neighbouring {noun}s",
+        lead=_lead(found),
+        cards=_cards(found),
+        facts=_facts(found, after),
+        notes=notes,
+        bins=bins,
+        tallest=max((max(one.before, one.after) for one in bins), default=0),
+        rows=rows[:MAX_ROWS],
+        rows_note=f"The {MAX_ROWS} with most removed matches of {len(rows)}." if len(rows) > MAX_ROWS else "",
+        widest=max((row["kept"] + row["removed"] + row["added"] for row in rows), default=0),
+        conflicts=[_conflict(found, one, pictures) for one in worst],
+        open_conflicts=OPEN_CONFLICTS,
+        conflicts_more=_others(found.before.conflicts - len(worst), "conflicting track", "with less surplus"),
+        has_support=found.support is not None,
+        left_out=[[found.name(i), found.name(j)] for i, j in outside],
+        left_out_title=f"{_number(table.left_out)} of {_number(len(table.objects))} pairs are not in the viewer",
+        left_out_more=_number(table.left_out - len(outside)) if table.left_out > len(outside) else "",
+        data={
+            "names": [found.name(i) for i in range(found.input.n_objects)],
+            "matrix": {"bounds": bounds.tolist(), **{key: encode(value, "<u4") for key, value in counts.items()}},
+            "pairs": pairs,
+            "objects": pack_objects(found, used, pictures.sizes if pictures else {}),
+            "photographs": dict(pictures.photographs) if pictures else {},
+        },
+    )
+
+
+def _pictures(
+    found: Change, worst: list[Conflict], pairs: Any, folder: Path | None
+) -> tuple[Pictures | None, list[str]]:
+    """Take the pictures the page needs, and say which are missing."""
+    if folder is None:
+        return None, []
+    if found.input.names is None:
+        raise InputError("images are found by the names of the objects, but these objects have no names")
+    from stiefelsync.report.pictures import find_images, take_pictures
+
+    located = find_images(folder, found.input.names)
+    points = {p for one in worst for row in (*one.tracks, one.alone) for p in row}
+    pictures = take_pictures(
+        located,
+        dict.fromkeys(pairs.ravel().tolist()),
+        points,
+        found.input.point_objects,
+        found.input.coordinates,
+        budget=PHOTOGRAPH_BYTES,
+    )
+    missing = [i for i in range(found.input.n_objects) if i not in located]
+    groups = {
+        "No image found for": missing,
+        "No readable image for": pictures.unreadable,
+        "Left out to keep the page small, the photographs of": pictures.left_out,
+    }
+    return pictures, [f"{what} {_listed([found.name(i) for i in which])}." for what, which in groups.items() if which]
+
+
+def _lead(found: Change) -> str:
+    """Return the whole story in a sentence or two."""
+    before, after = found.before, found.after
+    kept = before.matches - found.removed
+    share = f" ({100 * kept / before.matches:.1f} %)" if before.matches else ""
+    text = f"{_number(kept)} of {_number(before.matches)} matches kept{share}, {_number(found.removed)} removed"
+    text += f", {_number(found.added.n_matches)} added. " if found.added.n_matches else ". "
+    if before.conflicts == 0 and after.conflicts == 0:
+        return text + "No track contradicts itself."
+    was = "1 track contradicted itself" if before.conflicts == 1 else (
+        f"{_number(before.conflicts)} tracks contradicted themselves"
+    )  # fmt: skip
+    now = {0: "none does now", 1: "1 still does"}.get(after.conflicts, f"{_number(after.conflicts)} still do")
+    return f"{text}{was}; {now}."
+
+
+def _cards(found: Change) -> list[dict[str, str]]:
+    before, after, m = found.before, found.after, max(found.input.n_points, 1)
+
+    def card(label: str, a: str, b: str, note: str, tone: str = "") -> dict[str, str]:
+        return {"label": label, "before": a, "after": b, "note": note, "tone": tone}
+
+    conflicted_points = int(before.lengths[before.conflicted].sum())
+    return [
+        card(
+            "Conflicting tracks",
+            _number(before.conflicts),
+            _number(after.conflicts),
+            f"{_number(conflicted_points)} points were in conflict",
+            "good" if after.conflicts == 0 else "bad",
+        ),
+        card(
+            "Matches",
+            _number(before.matches),
+            _number(after.matches),
+            f"{_number(found.removed)} removed, {_number(found.added.n_matches)} added",
+        ),
+        card(
+            "Tracks",
+            _number(before.tracks),
+            _number(after.tracks),
+            f"mean length {before.mean_length:.2f} → {after.mean_length:.2f}",
+        ),
+        card(
+            "Points in tracks",
+            _number(before.matched_points),
+            _number(after.matched_points),
+            f"{100 * before.matched_points / m:.1f} % → {100 * after.matched_points / m:.1f} % of all points",
+        ),
+    ]
+
+
+def _facts(found: Change, after: Synchronisation | Matchings) -> list[tuple[str, str]]:
+    facts = [
+        ("Objects", _number(found.input.n_objects)),
+        ("Points", _number(found.input.n_points)),
+        ("Pairs with matches", _number(len(found.input.pair_objects))),
+    ]
+    if isinstance(after, Matchings):
+        return facts
+    facts.append(("Method", str(after.method)))
+    facts.append(("Objective", f"{after.objective:,.10g} of at most {after.upper_bound:,.10g}, gap {after.gap:.2%}"))
+    facts.append(("Time", f"{sum(after.timings.values()):.3g} s"))
+    return facts
+
+
+def _rows(found: Change) -> list[dict[str, Any]]:
+    """Return the table of objects; when it is too long for the page, those with most removed matches first."""
+    counts = found.per_object()
+    order = np.arange(found.input.n_objects)
+    if len(order) > MAX_ROWS:
+        order = np.argsort(-counts["removed"], kind="stable")
+    return [
+        {
+            "name": found.name(i),
+            "order": i,
+            "points": int(found.input.sizes[i]),
+            **{key: int(value[i]) for key, value in counts.items()},
+        }
+        for i in order.tolist()
+    ]
+
+
+def _conflict(found: Change, one: Conflict, pictures: Pictures | None) -> dict[str, Any]:
+    shown = [p for row in (*one.tracks, one.alone) for p in row]
+    owners = found.input.point_objects[shown].tolist()
+    times = {i: owners.count(i) for i in sorted(set(owners))}
+    columns = {i: c + 1 for c, i in enumerate(times)} if one.objects <= MAX_COLUMNS else {}
+
+    def row(label: str, points: tuple[int, ...], length: int, alone: bool = False) -> dict[str, Any]:
+        spots = [_spot(found, p, times, columns, pictures) for p in points]
+        return {"label": label, "spots": spots, "length": length, "more": length - len(points), "alone": alone}
+
+    rows = [
+        row(f"Track {chr(65 + t)}", points, length)
+        for t, (points, length) in enumerate(zip(one.tracks, one.track_lengths, strict=True))
+    ]
+    if one.n_alone:
+        rows.append(row("Unmatched", one.alone, one.n_alone, alone=True))
+    parts = [f"{_number(one.n_tracks)} {'track' if one.n_tracks == 1 else 'tracks'}"]
+    if one.n_alone:
+        parts.append(f"{_number(one.n_alone)} unmatched")
+    return {
+        "points": one.points,
+        "objects": one.objects,
+        "outcome": " and ".join(parts),
+        "rows": rows,
+        "aligned": bool(columns),
+        "more_tracks": one.n_tracks - len(one.tracks),
+    }
+
+
+def _spot(
+    found: Change, point: int, times: dict[int, int], columns: dict[int, int], pictures: Pictures | None
+) -> dict[str, Any]:
+    """Describe one point: its patch, or where it lies among the points of its object."""
+    problem = found.input
+    i = int(problem.point_objects[point])
+    spot: dict[str, Any] = {
+        "name": found.name(i),
+        "index": point - int(problem.offsets[i]),
+        "times": times[i],
+        "column": columns.get(i),
+        "patch": pictures.patches.get(point) if pictures else None,
+        "position": "",
+        "place": None,
+    }
+    if problem.coordinates is not None and np.isfinite(problem.coordinates[point]).all():
+        here = problem.coordinates[problem.offsets[i] : problem.offsets[i + 1]].astype(np.float64)
+        low, high = np.nanmin(here, axis=0), np.nanmax(here, axis=0)
+        share = (problem.coordinates[point] - low) / np.where(high > low, high - low, 1)
+        x, y = problem.coordinates[point].tolist()
+        spot["position"] = f"({x:.5g}, {y:.5g})"
+        spot["place"] = [round(8 + 64 * float(v), 1) for v in share]
+    return spot
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _others(count: int, noun: str, which: str) -> str:
+    return f"{_number(count)} more {noun}{'' if count == 1 else 's'} {which}." if count > 0 else ""
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {_number(more)} more" if more > 0 else "")
+
+
+def _resource(name: str) -> str:
+    return files("stiefelsync.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _check_target(target: Path, source: Path | None) -> None:
+    """Refuse to write over the input or anything but an earlier page."""
+    refuse_overwriting(target, source)
+    if target.is_file():
+        with target.open("rb") as opened:
+            start = opened.read(64).lstrip().lower()
+        if start and not start.startswith((b"<!doctype html", b"<html")):
+            raise InputError(f"{target} is no web page, so the report does not overwrite it; choose another name")
