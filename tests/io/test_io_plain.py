@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from scipy import sparse
-from tests.io.problems import labellings, problems
 
 from stiefelsync import FormatError, InputError, Matchings, io
+from tests.io.problems import labellings, problems
 
 RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SMALL = Matchings.from_pairs({(0, 1): [[0, 1], [1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])

@@ -56,10 +56,16 @@ class Content:
         The matches to be written.
     labels : (m,) int or None
         Universe point of every point, -1 = unmatched, where known.
+    answer
+        All matches of the answer, by which a writer that filters an existing file judges.
+    add
+        Whether such a writer adds the matches the file does not have.
     """
 
     matchings: Matchings
+    answer: Matchings
     labels: Labels | None = None
+    add: bool = True
 
 
 @dataclass(frozen=True)

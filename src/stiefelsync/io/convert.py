@@ -146,13 +146,12 @@ def _output_format(path: Path, format: str | None, source: Path | None) -> Forma
 
 def _content(result: Matchings | Synchronised, add: bool) -> Content:
     if isinstance(result, Matchings):
-        return Content(result)
+        return Content(result, result, add=add)
     if not isinstance(result, Synchronised):
         raise InputError(f"only Matchings or a synchronisation result can be written, got {type(result).__name__}")
     answer, labels = result.matchings(), result.labels
-    if add:
-        return Content(answer, labels)
-    return Content(result.input.keep(held(result.input, answer)), labels)
+    written = answer if add else result.input.keep(held(result.input, answer))
+    return Content(written, answer, labels, add)
 
 
 def held(these: Matchings, by: Matchings) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,9 +49,8 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    except (OSError, sqlite3.OperationalError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{path} cannot be written: {reason}; nothing was written") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}; nothing was written") from error
     finally:
         for rest in ("", "-journal", "-wal", "-shm"):
             temporary.with_name(temporary.name + rest).unlink(missing_ok=True)

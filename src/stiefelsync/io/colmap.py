@@ -1,0 +1,341 @@
+"""COLMAP databases, schemas 3.6 to 4.2, read and written with the standard library's sqlite3.
+
+Reconstruction reads `two_view_geometries` only; `matches` are what verification starts from. The original is never
+touched: the output is a copy in which only the rows that change are changed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.io.base import Content, Format, losses, register
+from stiefelsync.io.sqlite import is_sqlite, snapshot
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["COLMAP", "next_command", "representatives"]
+
+MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
+TABLES = ("two_view_geometries", "matches")
+DEGENERATE, UNDEFINED = 1, 0  # values of the column `config`
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of a database, in order of their ids, and their keypoints one image after another."""
+
+    ids: Int64s
+    names: list[str]
+    sizes: Int64s
+    coordinates: NDArray[np.float32]
+
+    @property
+    def offsets(self) -> Int64s:
+        """Global index of each image's first keypoint, and their number at the end."""
+        return np.append(0, np.cumsum(self.sizes))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The matches of one table; row r has matches ``start[r]:start[r + 1]``, between the images ``objects[r]``."""
+
+    pair_ids: Int64s
+    objects: Int64s
+    start: Int64s
+    indices: Int64s
+
+    def flat_objects(self) -> Int64s:
+        """Both images of every match; shape (M, 2)."""
+        return np.repeat(self.objects, np.diff(self.start), axis=0)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    missing = [name for name in ("images", "keypoints", *TABLES) if name not in there]
+    if len(missing) == 4:
+        raise FormatError(f"{path} is a database of something else: it has none of COLMAP's tables")
+    if missing:
+        raise FormatError(f"{path} is no complete COLMAP database: it has no table {missing[0]!r}")
+
+
+def _load_images(connection: sqlite3.Connection, path: Path) -> Images:
+    listed = connection.execute("SELECT image_id, name FROM images ORDER BY image_id").fetchall()
+    place = {image_id: i for i, (image_id, _) in enumerate(listed)}
+    blocks = [np.empty((0, 2), dtype=np.float32)] * len(listed)
+    for image_id, rows, cols, data in connection.execute("SELECT image_id, rows, cols, data FROM keypoints"):
+        if image_id not in place:
+            raise FormatError(f"{path} holds keypoints of image {image_id}, but has no such image")
+        i = place[image_id]
+        if rows and cols not in (2, 4, 6):
+            raise FormatError(f"{path}: the keypoints of {listed[i][1]!r} have {cols} columns; COLMAP has 2, 4 or 6")
+        blocks[i] = _matrix(data, rows, cols, np.float32, f"{path}: the keypoints of {listed[i][1]!r}")[:, :2]
+    sizes = np.array([len(block) for block in blocks], dtype=np.int64)
+    coordinates = np.concatenate([np.empty((0, 2), dtype=np.float32), *blocks])
+    return Images(np.array(list(place), dtype=np.int64), [str(name) for _, name in listed], sizes, coordinates)
+
+
+def _load_rows(connection: sqlite3.Connection, table: str, images: Images, path: Path) -> Rows:
+    place = {int(image_id): i for i, image_id in enumerate(images.ids)}
+    ids, objects, blocks = [], [], [np.empty((0, 2), dtype=np.int64)]
+    for pair_id, rows, cols, data in connection.execute(
+        f"SELECT pair_id, rows, cols, data FROM {table} ORDER BY pair_id"
+    ):
+        first, second = divmod(pair_id, MAX_IMAGES)
+        for image_id in (first, second):
+            if image_id not in place:
+                raise FormatError(
+                    f"{path}: {table} has pair {pair_id} of images {first} and {second}; no image {image_id}"
+                )
+        if first >= second:
+            raise FormatError(
+                f"{path}: {table} has pair {pair_id}, of image {first} with {second}: the smaller goes first"
+            )
+        i, j = place[first], place[second]
+        where = f"{path}: the {table} of {images.names[i]!r} and {images.names[j]!r}"
+        if rows and cols != 2:
+            raise FormatError(f"{where} have {cols} columns where 2 are expected")
+        block = _matrix(data, rows, 2, np.uint32, where)
+        for o, column in ((i, block[:, 0]), (j, block[:, 1])):
+            if len(column) and column.max() >= images.sizes[o]:
+                raise FormatError(
+                    f"{where} name keypoint {column.max()} of {images.names[o]!r}, which has only {images.sizes[o]}"
+                )
+        ids.append(pair_id)
+        objects.append((i, j))
+        blocks.append(block.astype(np.int64))
+    start = np.append(0, np.cumsum([len(block) for block in blocks[1:]], dtype=np.int64))
+    pairs = np.array(objects, dtype=np.int64).reshape(-1, 2)
+    return Rows(np.array(ids, dtype=np.int64), pairs, start, np.concatenate(blocks))
+
+
+def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str) -> NDArray[Any]:
+    """Return a blob as a matrix of little-endian numbers, or say that its length is wrong."""
+    if not isinstance(rows, int) or not isinstance(cols, int) or rows < 0:
+        raise FormatError(f"{where} have {rows} rows and {cols} columns")
+    kind = np.dtype(dtype).newbyteorder("<")
+    expected, found = rows * cols * kind.itemsize, 0 if data is None else len(data)
+    if found != expected or isinstance(data, str):
+        raise FormatError(f"{where} take {found} bytes where {rows} rows need {expected}; the database is damaged")
+    return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
+
+
+def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, merge_px: float = 0.0) -> Matchings:
+    """Read the matches, keypoint positions and image names of a COLMAP database.
+
+    Parameters
+    ----------
+    on_conflict
+        COLMAP 3.13 and newer allow one-to-many matches; the first partner is kept and the rest is counted in
+        ``Matchings.repair``, or with "error" refused.
+    source : {"two_view_geometries", "matches"}
+        Verified or raw matches; None takes the verified ones if there are any.
+    merge_px
+        Take keypoints of one image no farther apart than this for one point; see `representatives`.
+    """
+    if source is not None and source not in TABLES:
+        raise unknown_name("source", source, TABLES)
+    with snapshot(path) as connection:
+        _check_tables(connection, path)
+        images = _load_images(connection, path)
+        rows = _load_rows(connection, source or TABLES[0], images, path)
+        if source is None and not len(rows.indices):
+            rows = _load_rows(connection, "matches", images, path)
+    objects, points = rows.flat_objects(), rows.indices
+    if merge_px:
+        offsets = images.offsets
+        ends = representatives(images.coordinates, images.sizes, merge_px)[points + offsets[objects]]
+        points = ends - offsets[objects]
+    return Matchings.from_arrays(
+        objects, points, images.sizes, names=images.names, coordinates=images.coordinates, on_conflict=on_conflict
+    )
+
+
+def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], distance: float) -> Int64s:
+    """Return for every point the point that stands for it and all others of its object within `distance`.
+
+    Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
+    no farther than `distance`. So a point is never farther than `distance` from the one that stands for it.
+
+    Parameters
+    ----------
+    coordinates : (m, 2)
+    sizes : (k,) int
+        Points per object; coordinates are those of one object after another.
+
+    Returns
+    -------
+    (m,) int
+        Global indices.
+
+    Notes
+    -----
+    O(m log m + pairs closer than `distance`).
+
+    Examples
+    --------
+    >>> representatives(np.array([[0, 0], [9, 9], [0.5, 0], [0, 0]]), np.array([3, 1]), 1.0)
+    array([0, 1, 0, 3])
+    """
+    if not distance >= 0 or not np.isfinite(distance):
+        raise InputError(f"merge_px is {distance}; it must be a distance in pixels, 0 or more")
+    stands = np.arange(len(coordinates), dtype=np.int64)
+    for end, size in zip(np.cumsum(sizes).tolist(), np.asarray(sizes).tolist(), strict=True):
+        own = np.arange(end - size, end)
+        own = own[np.isfinite(coordinates[own]).all(axis=1)]
+        if len(own) < 2:
+            continue
+        close = cKDTree(coordinates[own]).query_pairs(distance, output_type="ndarray")
+        for a, b in own[close[np.lexsort(close.T[::-1])]].tolist():
+            if stands[a] == a and stands[b] == b:
+                stands[b] = a
+    return stands
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write(
+    content: Content,
+    path: Path,
+    *,
+    like: Path | None,
+    target: str = "two_view_geometries",
+    merge_px: float = 0.0,
+) -> None:
+    """Write a copy of the database `like` with only those matches that the content holds.
+
+    Parameters
+    ----------
+    target : {"two_view_geometries", "matches"}
+        Which table to filter: the verified matches, ready for reconstruction, or the raw ones, whose verified
+        counterpart is then dropped wherever they changed, to be verified again.
+    merge_px
+        The distance the matches were read with.
+
+    Notes
+    -----
+    A pair that loses all its matches keeps an empty row (of `config` degenerate), as COLMAP itself leaves for a pair
+    that failed verification, so that no later step matches it anew. With ``add=True`` matches of the content that the
+    table does not have are appended; a pair new to `two_view_geometries` gets `config` undefined and no geometry.
+    """
+    if target not in TABLES:
+        raise unknown_name("target", target, TABLES)
+    if like is None or not is_sqlite(like):
+        raise InputError(
+            "a COLMAP database is written as a changed copy of the one the matches came from; name it with like="
+        )
+    with snapshot(like) as source:
+        _check_tables(source, like)
+        images = _load_images(source, like)
+        if not np.array_equal(images.sizes, content.matchings.sizes):
+            raise InputError(f"these matches are not about the keypoints of {like}: the images or their sizes differ")
+        changed = _changes(_load_rows(source, target, images, like), content, images, merge_px)
+        try:
+            with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+                copy.execute("BEGIN IMMEDIATE")
+                _apply(copy, target, changed)
+                copy.execute("COMMIT")
+        except sqlite3.Error as error:  # of the copy: the original was read to the end above
+            raise OSError(0, str(error)) from error
+
+
+def _changes(rows: Rows, content: Content, images: Images, merge_px: float) -> dict[int, NDArray[np.uint32]]:
+    """Return the new matches of every pair whose matches change, by pair id."""
+    offsets, m = images.offsets, int(images.sizes.sum())
+    objects = rows.flat_objects()
+    ends = rows.indices + offsets[objects]
+    stands = representatives(images.coordinates, images.sizes, merge_px) if merge_px else np.arange(m)
+    weight = np.array([m, 1])
+    key = stands[ends] @ weight
+    keep = np.isin(key, content.answer.endpoints @ weight)
+    first = np.zeros(len(keep), dtype=bool)  # of the same match given twice
+    first[np.unique(ends @ weight, return_index=True)[1]] = True
+    keep &= first
+    row = np.repeat(np.arange(len(rows.pair_ids)), np.diff(rows.start))
+    touched = set(row[~keep].tolist())
+    extra: dict[int, NDArray[Any]] = {}
+    if content.add:
+        new = ~np.isin(content.matchings.endpoints @ weight, key[keep])
+        pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
+        pair_of, indices = pairs[content.matchings.match_pairs[new]], content.matchings.indices[new]
+        bounds = np.flatnonzero(np.diff(pair_of)) + 1
+        extra = {
+            int(pair_of[at]): block
+            for at, block in zip([0, *bounds], np.split(indices, bounds), strict=True)
+            if len(block)
+        }
+    number = {int(pair_id): r for r, pair_id in enumerate(rows.pair_ids)}
+    changed = {}
+    for pair_id in sorted({int(rows.pair_ids[r]) for r in touched} | extra.keys()):
+        old = np.empty((0, 2), dtype=np.int64)
+        if pair_id in number:
+            span = slice(*rows.start[number[pair_id] : number[pair_id] + 2])
+            old = rows.indices[span][keep[span]]
+        changed[pair_id] = np.concatenate([old, extra.get(pair_id, old[:0])]).astype("<u4")
+    return changed
+
+
+def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, NDArray[np.uint32]]) -> None:
+    for pair_id, block in changed.items():
+        values = (len(block), block.tobytes(), pair_id)
+        done = copy.execute(f"UPDATE {target} SET rows = ?, cols = 2, data = ? WHERE pair_id = ?", values)
+        new = not done.rowcount
+        if target == "matches":
+            if new:
+                copy.execute("INSERT INTO matches (rows, data, pair_id, cols) VALUES (?, ?, ?, 2)", values)
+            copy.execute("DELETE FROM two_view_geometries WHERE pair_id = ?", (pair_id,))
+        elif new:
+            copy.execute(
+                f"INSERT INTO {target} (rows, data, pair_id, cols, config) VALUES (?, ?, ?, 2, {UNDEFINED})", values
+            )
+        elif not len(block):
+            copy.execute(f"UPDATE {target} SET config = {DEGENERATE} WHERE pair_id = ?", (pair_id,))
+
+
+def next_command(path: str | Path, *, target: str = "two_view_geometries", images: str | Path = "images") -> str:
+    """Return what to type next to reconstruct from a database written here.
+
+    Examples
+    --------
+    >>> print(next_command("clean.db"))
+    mkdir -p sparse && colmap mapper --database_path clean.db --image_path images --output_path sparse
+    """
+    database, folder = shlex.quote(str(path)), shlex.quote(str(images))
+    mapper = f"colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
+    verify = f"colmap geometric_verifier --database_path {database} && " if target == "matches" else ""
+    return f"{verify}mkdir -p sparse && {mapper}"
+
+
+def loses(matchings: Matchings) -> list[str]:
+    """A COLMAP database has no place for weights."""
+    return losses(matchings, "A COLMAP database", weights=False)
+
+
+COLMAP = register(
+    Format(
+        "colmap",
+        "COLMAP database: verified or raw matches",
+        (".db", ".sqlite", ".sqlite3"),
+        is_sqlite,
+        read,
+        write,
+        loses,
+        adds=False,
+    )
+)

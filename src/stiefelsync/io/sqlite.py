@@ -1,0 +1,80 @@
+"""Read an SQLite file without leaving a trace: neither the file nor its write-ahead log is ever touched."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from stiefelsync.errors import FormatError
+from stiefelsync.io.base import head
+
+__all__ = ["is_sqlite", "snapshot"]
+
+MAGIC = b"SQLite format 3\0"
+TIMEOUT = 2.0  # seconds to wait for another process's lock
+
+
+def is_sqlite(path: Path) -> bool:
+    """Return whether a file begins like an SQLite database."""
+    return head(path, 16) == MAGIC
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _state(path: Path) -> tuple[tuple[int, int], ...]:
+    """Return size and time of change of a database and its log, to notice a writer."""
+    parts = [file.stat() for file in (path, _beside(path, "-wal")) if file.exists()]
+    return tuple((part.st_size, part.st_mtime_ns) for part in parts)
+
+
+@contextmanager
+def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading only, as it is now.
+
+    Raises :class:`FormatError` if the file is no database, is damaged, or another process holds it.
+
+    Notes
+    -----
+    Even a read-only connection makes ``-wal`` and ``-shm`` files beside a database in WAL mode. So such a database is
+    opened as immutable when its log is absent or empty, and otherwise copied with its log to a temporary folder, where
+    SQLite may do as it likes. Any other database is opened with ``mode=ro``, which honours the locks of writers.
+    """
+    path = path.resolve()
+    if not is_sqlite(path):
+        raise FormatError(f"{path} is not an SQLite database")
+    before = _state(path)
+    log = _beside(path, "-wal")
+    try:
+        if head(path, 20)[18:20] != b"\2\2":
+            with closing(_connect(path, "mode=ro")) as connection:
+                yield connection
+        elif not log.exists() or not log.stat().st_size:
+            with closing(_connect(path, "mode=ro&immutable=1")) as connection:
+                yield connection
+        else:
+            with tempfile.TemporaryDirectory(prefix="stiefelsync-") as folder:
+                copy = Path(folder, "copy.db")
+                shutil.copyfile(log, _beside(copy, "-wal"))
+                shutil.copyfile(path, copy)
+                with closing(_connect(copy, "mode=rw")) as connection:
+                    yield connection
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise FormatError(f"{path} is locked by another process; close that program and try again") from None
+        raise FormatError(f"{path} cannot be read: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise FormatError(f"{path} is damaged: {error}") from None
+    if _state(path) != before:
+        raise FormatError(f"{path} changed while it was read; close the program that writes it and try again")
+
+
+def _connect(path: Path, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=TIMEOUT, isolation_level=None)
+    connection.execute("BEGIN")  # one view of the database for all that is read
+    return connection

@@ -1,0 +1,374 @@
+"""COLMAP databases: every schema, the original untouched whatever happens, every kind of damage named."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync.io import colmap, sqlite
+from tests.io.colmap_schemas import SCHEMAS, build, dump, pair_id
+from tests.io.problems import problems
+
+RELAXED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+NAMES = ("a.jpg", "b.jpg", "sub/c.jpg")
+RAW = Matchings.from_pairs(
+    {(0, 1): [[0, 1], [1, 0], [3, 3]], (1, 2): [[0, 0], [1, 2]], (0, 2): [[0, 2], [1, 1]]},
+    [4, 4, 3],
+    names=NAMES,
+    coordinates=np.arange(22).reshape(11, 2) * 10.0,
+)
+VERIFIED = RAW.keep([True, True, False, True, True, True, True])
+# point 0 of a, 1 of b, 2 of c are one; 1 of a and 0 of b are one; 0 of c is with 0 of b in the matches, not here
+CLEAN = Matchings.from_pairs({(0, 1): [[0, 1], [1, 0]], (1, 2): [[1, 2]], (0, 2): [[0, 2]]}, [4, 4, 3])
+
+
+def digest(folder):
+    """Content of every file of a folder: nothing may change, nothing may appear."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
+
+
+@pytest.fixture
+def database(tmp_path):
+    folder = tmp_path / "original"
+    folder.mkdir()
+    build(folder / "database.db", RAW, VERIFIED)
+    return folder / "database.db"
+
+
+# ---------------------------------------------------------------- reading and writing
+
+
+@pytest.mark.parametrize("cols", [2, 4, 6])
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_schema(tmp_path, schema, cols):
+    folder = tmp_path / "original"
+    folder.mkdir()
+    path = folder / "database.db"
+    build(path, RAW, VERIFIED, schema, cols)
+    before = digest(folder)
+    assert io.detect(path).name == "colmap"
+    assert io.read(path) == VERIFIED
+    assert io.read(path, source="matches") == RAW
+    io.write(CLEAN, tmp_path / "clean.db", like=path)
+    assert digest(folder) == before
+    expected = Matchings.from_pairs(CLEAN.pairs(), RAW.sizes, names=NAMES, coordinates=RAW.coordinates)
+    assert io.read(tmp_path / "clean.db") == expected
+    old, new = dump(path), dump(tmp_path / "clean.db")
+    for table in old:
+        if table != "two_view_geometries":
+            assert new[table] == old[table]
+    changed = [(a, b) for a, b in zip(old["two_view_geometries"], new["two_view_geometries"], strict=True) if a != b]
+    assert [a[0] for a, _ in changed] == [pair_id(2, 8), pair_id(5, 8)]
+    for a, b in changed:  # only rows and data change
+        assert (a[0], a[2], a[4:]) == (b[0], b[2], b[4:])
+
+
+@RELAXED
+@given(problem=problems(weights=False, min_objects=1))
+@pytest.mark.parametrize("schema", ["3.8", "4.2"])
+def test_round_trip(tmp_path, problem, schema):
+    build(tmp_path / "a.db", problem, problem, schema)
+    read = io.read(tmp_path / "a.db")
+    assert read.pairs().keys() == problem.pairs().keys()
+    assert np.array_equal(read.indices, problem.indices)
+    assert np.array_equal(read.sizes, problem.sizes)
+    keep = np.arange(problem.n_matches) % 3 > 0
+    io.write(read.keep(keep), tmp_path / "b.db", like=tmp_path / "a.db")
+    assert io.read(tmp_path / "b.db", source="two_view_geometries") == read.keep(keep)
+
+
+def test_indices_past_16_bits(tmp_path):
+    problem = Matchings.from_pairs({(0, 1): [[70_000, 65_536], [65_535, 70_001]]}, [70_001, 70_002])
+    build(tmp_path / "a.db", problem, problem)
+    assert np.array_equal(io.read(tmp_path / "a.db").indices, problem.indices)
+
+
+def test_large_image_ids(tmp_path):
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])
+    build(tmp_path / "a.db", problem, problem, step=2_000_000_000)  # pair ids that a float64 would round
+    assert io.read(tmp_path / "a.db").n_matches == 1
+
+
+def test_raw_matches_when_nothing_is_verified(tmp_path):
+    build(tmp_path / "a.db", RAW, {})
+    assert io.read(tmp_path / "a.db") == RAW
+    assert io.read(tmp_path / "a.db", source="two_view_geometries").n_matches == 0
+    with pytest.raises(InputError, match="unknown source 'match'; did you mean 'matches'"):
+        io.read(tmp_path / "a.db", source="match")
+
+
+def test_raw_matches_are_written_for_verification(tmp_path, database):
+    answer = RAW.keep(np.arange(7) != 0)
+    io.write(answer, tmp_path / "clean.db", like=database, target="matches")
+    assert io.read(tmp_path / "clean.db", source="matches") == answer
+    kept = [row[0] for row in dump(tmp_path / "clean.db")["two_view_geometries"]]
+    assert kept == [pair_id(2, 8), pair_id(5, 8)]  # the changed pair is to be verified again
+    assert "geometric_verifier" in io.next_command("x.db", target="matches")
+    assert io.next_command("my clean.db").count("'my clean.db'") == 1
+
+
+def test_adding_what_follows(tmp_path, database):
+    build(database, RAW, {(0, 1): RAW.pair(0, 1), (1, 2): RAW.pair(1, 2)[:1]})
+    io.write(CLEAN, tmp_path / "less.db", like=database)
+    assert io.read(tmp_path / "less.db").pairs().keys() == {(0, 1)}
+    io.write(CLEAN, tmp_path / "more.db", like=database, add=True)
+    assert np.array_equal(io.read(tmp_path / "more.db").indices, CLEAN.indices)
+    rows = {row[0]: row for row in dump(tmp_path / "more.db")["two_view_geometries"]}
+    assert rows[pair_id(2, 8)][4:] == (0, *[None] * 7)  # a new pair: config undefined, no geometry
+    assert rows[pair_id(5, 8)][4:6] == (3, b"F" * 72)
+    io.write(CLEAN, tmp_path / "raw.db", like=database, add=True, target="matches")
+    assert np.array_equal(io.read(tmp_path / "raw.db", source="matches").indices, CLEAN.indices)
+
+
+def test_a_pair_without_matches_keeps_an_empty_row(tmp_path, database):
+    io.write(CLEAN.keep(np.zeros(4, dtype=bool)), tmp_path / "none.db", like=database)
+    rows = dump(tmp_path / "none.db")["two_view_geometries"]
+    assert [row[1:5] for row in rows] == [(0, 2, b"", 1)] * 3
+    assert io.read(tmp_path / "none.db", source="two_view_geometries").n_matches == 0
+
+
+def test_one_to_many_is_repaired_and_reported(tmp_path):
+    many = {(0, 1): np.array([[0, 1], [0, 2], [3, 1], [3, 1], [2, 0]])}
+    build(tmp_path / "a.db", RAW, many, "3.13")
+    problem = io.read(tmp_path / "a.db")
+    assert problem.pair(0, 1).tolist() == [[0, 1], [2, 0]]
+    assert (problem.repair.duplicates, problem.repair.conflicts) == (1, 2)
+    with pytest.raises(FormatError, match="matched to more than one point"):
+        io.read(tmp_path / "a.db", on_conflict="error")
+    io.write(problem, tmp_path / "b.db", like=tmp_path / "a.db")
+    assert io.read(tmp_path / "b.db", on_conflict="error").pairs().keys() == {(0, 1)}
+    assert io.convert(tmp_path / "a.db", tmp_path / "a.npz")[0].startswith("3 matches")
+
+
+def test_near_keypoints_are_merged_and_unmerged(tmp_path):
+    at = np.array([[0, 0], [5, 0], [0.5, 0], [9, 9], [9, 9.4], [50, 50]], dtype=np.float32)
+    problem = Matchings.from_pairs({(0, 1): [[0, 0], [2, 2]], (1, 2): [[1, 1]], (0, 2): [[2, 0]]}, [3, 2 + 1, 2],
+                                   coordinates=np.concatenate([at, at[:2]]))  # fmt: skip
+    build(tmp_path / "a.db", problem, problem)
+    merged = io.read(tmp_path / "a.db", merge_px=1)
+    assert {key: block.tolist() for key, block in merged.pairs().items()} == {
+        (0, 1): [[0, 0]],  # of two
+        (0, 2): [[0, 0]],
+        (1, 2): [[0, 1]],
+    }
+    assert merged.repair.conflicts == 1
+    io.write(merged.keep([True, False, True]), tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1)
+    back = io.read(tmp_path / "b.db")
+    assert {key: block.tolist() for key, block in back.pairs().items()} == {(0, 1): [[0, 0]], (1, 2): [[1, 1]]}
+    for bad in (-1, float("nan")):
+        with pytest.raises(InputError, match="merge_px is"):
+            io.read(tmp_path / "a.db", merge_px=bad)
+
+
+def test_representatives_are_near_and_never_chained():
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 100, (500, 2))
+    stands = colmap.representatives(at, np.array([200, 300]), 10)
+    assert np.array_equal(stands[stands], stands)
+    assert np.linalg.norm(at - at[stands], axis=1).max() <= 10
+    assert (stands[:200] < 200).all()
+    assert (stands[200:] >= 200).all()
+    own = np.unique(stands[:200])
+    apart = np.linalg.norm(at[own, None] - at[own], axis=2) + 1e3 * np.eye(len(own))
+    assert apart.min() > 10
+
+
+def test_it_needs_its_original(tmp_path, database):
+    with pytest.raises(InputError, match="name it with like="):
+        io.write(CLEAN, tmp_path / "a.db")
+    io.write(CLEAN, tmp_path / "a.npz")
+    with pytest.raises(InputError, match="name it with like="):
+        io.write(CLEAN, tmp_path / "a.db", like=tmp_path / "a.npz")
+    with pytest.raises(InputError, match="not about the keypoints of"):
+        io.write(CLEAN[:2], tmp_path / "a.db", like=database)
+    with pytest.raises(InputError, match="is the input itself"):
+        io.write(CLEAN, database, like=database)
+    with pytest.raises(InputError, match="unknown target"):
+        io.write(CLEAN, tmp_path / "a.db", like=database, target="inliers")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npz", "original"]
+
+
+# ---------------------------------------------------------------- the original is never touched
+
+
+def test_wal_mode_with_an_empty_log(tmp_path, database):
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+    before = digest(database.parent)
+    assert list(before) == ["database.db"]
+    assert io.read(database) == VERIFIED
+    io.write(CLEAN, tmp_path / "clean.db", like=database)
+    assert digest(database.parent) == before
+    assert np.array_equal(io.read(tmp_path / "clean.db").indices, CLEAN.indices)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["clean.db", "original"]
+
+
+def test_wal_mode_with_changes_only_in_the_log(tmp_path, database):
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("DELETE FROM two_view_geometries WHERE pair_id = ?", (pair_id(2, 5),))
+        writer.commit()
+        before = digest(database.parent)
+        assert list(before) == ["database.db", "database.db-shm", "database.db-wal"]
+        assert io.read(database).pairs().keys() == {(0, 2), (1, 2)}  # the log is read
+        io.write(CLEAN, tmp_path / "clean.db", like=database)
+        assert digest(database.parent) == before
+    assert io.read(tmp_path / "clean.db").pairs().keys() == {(0, 2), (1, 2)}
+
+
+def test_locked_by_another_process(tmp_path, database, monkeypatch):
+    monkeypatch.setattr(sqlite, "TIMEOUT", 0.1)
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code, str(database)], **pipes) as other:
+        assert other.stdout.readline() == "locked\n"
+        before = digest(database.parent)
+        with pytest.raises(FormatError, match="is locked by another process; close that program"):
+            io.read(database)
+        with pytest.raises(FormatError, match="is locked by another process"):
+            io.write(CLEAN, tmp_path / "clean.db", like=database)
+        assert digest(database.parent) == before
+        other.communicate("")
+    assert [file.name for file in tmp_path.iterdir()] == ["original"]
+    assert io.read(database) == VERIFIED
+
+
+@contextmanager
+def small_disk(size):
+    """Let no file grow beyond `size` bytes, as on a disk that is full."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("size", [0, 20_000])
+def test_disk_full(tmp_path, database, size):
+    before = digest(database.parent)
+    assert database.stat().st_size > 20_000
+    with small_disk(size), pytest.raises(InputError, match=r"clean\.db cannot be written: .*nothing was written"):
+        io.write(CLEAN, tmp_path / "clean.db", like=database)
+    assert digest(database.parent) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["original"]
+
+
+def test_interrupted_write(tmp_path, database, monkeypatch):
+    before = digest(database.parent)
+    (tmp_path / "clean.db").write_text("an older result")
+
+    def interrupt(copy, target, changed):
+        copy.execute(f"DELETE FROM {target}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(colmap, "_apply", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        io.write(CLEAN, tmp_path / "clean.db", like=database)
+    assert digest(database.parent) == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["clean.db", "original"]
+    assert (tmp_path / "clean.db").read_text() == "an older result"
+
+
+# ---------------------------------------------------------------- damage
+
+
+def test_not_a_database(tmp_path):
+    (tmp_path / "a.db").write_bytes(b"certainly not" * 100)
+    with pytest.raises(FormatError, match="is not an SQLite database"):
+        io.read(tmp_path / "a.db", "colmap")
+    with pytest.raises(FormatError, match="none of the known formats"):
+        io.read(tmp_path / "a.db")
+    (tmp_path / "a.db").write_bytes(sqlite.MAGIC + b"garbage" * 1000)
+    with pytest.raises(FormatError, match="is damaged: file is not a database"):
+        io.read(tmp_path / "a.db")
+
+
+def test_truncated_database(database):
+    data = database.read_bytes()
+    database.write_bytes(data[: len(data) // 2])
+    with pytest.raises(FormatError, match="is damaged: database disk image is malformed"):
+        io.read(database)
+
+
+def test_another_database(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as other:
+        other.execute("CREATE TABLE songs (title TEXT)")
+    with pytest.raises(FormatError, match="is a database of something else"):
+        io.read(tmp_path / "a.db")
+
+
+BAD = b"\0" * 7
+PAIR = pair_id(2, 5)
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "message"),
+    [
+        ("DROP TABLE keypoints", (), "it has no table 'keypoints'"),
+        ("DROP TABLE two_view_geometries", (), "it has no table 'two_view_geometries'"),
+        ("UPDATE keypoints SET data = ? WHERE image_id = 5", (BAD,), "'b.jpg' take 7 bytes where 4 rows need 32"),
+        ("UPDATE keypoints SET data = NULL WHERE image_id = 5", (), "take 0 bytes where 4 rows need 32"),
+        ("UPDATE keypoints SET cols = 3", (), "have 3 columns; COLMAP has 2, 4 or 6"),
+        ("UPDATE keypoints SET rows = -1", (), "have -1 rows"),
+        ("UPDATE keypoints SET image_id = 77 WHERE image_id = 5", (), "keypoints of image 77, but has no such image"),
+        ("UPDATE two_view_geometries SET data = ? WHERE pair_id = ?", (BAD, PAIR), "take 7 bytes where 2 rows need 16"),
+        ("UPDATE two_view_geometries SET cols = 3", (), "have 3 columns where 2 are expected"),
+        ("UPDATE two_view_geometries SET data = ? WHERE pair_id = ?", (np.array([0, 9, 1, 1], "<u4").tobytes(), PAIR),
+         "of 'a.jpg' and 'b.jpg' name keypoint 9 of 'b.jpg', which has only 4"),
+        ("UPDATE two_view_geometries SET data = ? WHERE pair_id = ?", (b"\xff" * 16, PAIR), "name keypoint 4294967295"),
+        ("UPDATE two_view_geometries SET pair_id = ? WHERE pair_id = ?", (pair_id(2, 6), PAIR), "no image 6"),
+        ("UPDATE two_view_geometries SET pair_id = ? WHERE pair_id = ?", (5 * 2147483647 + 2, PAIR),
+         "the smaller goes first"),
+    ],
+)  # fmt: skip
+def test_damaged_tables(tmp_path, database, statement, values, message):
+    with closing(sqlite3.connect(database)) as writer, writer:
+        writer.execute(statement, values)
+    before = digest(database.parent)
+    with pytest.raises(FormatError) as caught:
+        io.read(database)
+    assert message in str(caught.value)
+    with pytest.raises(FormatError):
+        io.write(CLEAN, tmp_path / "clean.db", like=database)
+    assert digest(database.parent) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["original"]
+
+
+# ---------------------------------------------------------------- real data
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "images", "points", "raw", "verified"),
+    [("sceaux", 11, 78_158, 56_586, 53_108), ("herz-jesu-p8", 8, None, 36_577, 35_691)],
+)
+def test_real_databases(data_dir, tmp_path, name, images, points, raw, verified):
+    path = data_dir / name / "database.db"
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    problem = io.read(path)
+    loose = io.read(path, source="matches")
+    for read, count in ((problem, verified), (loose, raw)):
+        lost = 0 if read.repair is None else read.repair.duplicates + read.repair.conflicts
+        assert read.n_matches + lost == count
+    assert problem.n_objects == images
+    assert points in (None, problem.n_points)
+    io.write(problem.keep(np.arange(problem.n_matches) % 10 > 0), tmp_path / "clean.db", like=path)
+    assert io.read(tmp_path / "clean.db") == problem.keep(np.arange(problem.n_matches) % 10 > 0)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
