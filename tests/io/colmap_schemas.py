@@ -53,6 +53,7 @@ def build(path: Path, matches, geometries, schema: str = "4.2", cols: int = 2, s
     """Make a database of Matchings `matches` (raw) and `geometries` (verified), image ids 2, 2 + step, …"""
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA synchronous = OFF")
         database.executescript(SCHEMAS[schema])
         database.execute("INSERT INTO cameras VALUES (1, 2, 640, 480, x'00', 1)")
         k = matches.n_objects

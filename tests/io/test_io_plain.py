@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,21 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from scipy import sparse
 
 from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.result import Synchronisation
 from tests.io.problems import labellings, problems
 
 RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SMALL = Matchings.from_pairs({(0, 1): [[0, 1], [1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])
 
 
-@dataclass
-class Answer:
-    """The least a synchronisation result offers."""
-
-    input: Matchings
-    labels: np.ndarray
-
-    def matchings(self):
-        return Matchings.from_labels(self.labels, self.input.sizes)
+def answer_with(labels):
+    """The answer of some method to the small problem."""
+    return Synchronisation(SMALL, "by hand", Outcome(labels=np.array(labels)), 2)
 
 
 # ---------------------------------------------------------------- round trips
@@ -263,7 +258,7 @@ def test_matrices_that_are_none(tmp_path, entry, message):
 
 
 def test_what_is_written_of_an_answer(tmp_path):
-    answer = Answer(SMALL, np.array([0, 1, 1, 0, 1]))
+    answer = answer_with([0, 1, 1, 0, 1])
     io.write(answer, tmp_path / "all.csv")
     assert io.read(tmp_path / "all.csv") == answer.matchings()
     io.write(answer, tmp_path / "kept.csv", add=False)
@@ -274,6 +269,16 @@ def test_what_is_written_of_an_answer(tmp_path):
     }
     io.write(answer, tmp_path / "tracks.csv", "tracks")
     assert io.read(tmp_path / "tracks.csv") == answer.matchings()
+
+
+def test_an_answer_without_labels(tmp_path):
+    partial = SMALL.keep([False, True, True])
+    answer = Synchronisation(SMALL, "by hand", Outcome(matchings=partial), 2)
+    for add in (True, False):
+        io.write(answer, tmp_path / "a.csv", add=add)
+        assert io.read(tmp_path / "a.csv") == partial
+    with pytest.raises(InputError, match="not cycle-consistent"):
+        io.write(answer, tmp_path / "b.csv", "tracks")
 
 
 def test_the_output_is_not_the_input(tmp_path):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,36 +14,9 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["FORMATS", "Content", "Format", "Synchronised", "consistent_labels", "losses", "names_of", "register"]
+__all__ = ["FORMATS", "Content", "Format", "consistent_labels", "losses", "names_of", "register"]
 
 Labels = NDArray[np.int64]
-
-
-@runtime_checkable
-class Synchronised(Protocol):
-    """What :func:`stiefelsync.io.write` needs of a synchronisation result.
-
-    Attributes
-    ----------
-    input
-        The matchings that were synchronised.
-    labels : (m,) int or None
-        Universe point of every point, -1 = unmatched.
-    """
-
-    @property
-    def input(self) -> Matchings:
-        """The matchings that were synchronised."""
-        ...
-
-    @property
-    def labels(self) -> Labels | None:
-        """Universe point of every point, -1 = unmatched."""
-        ...
-
-    def matchings(self) -> Matchings:
-        """Return all matches of the answer, also those the input did not have."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -56,16 +29,21 @@ class Content:
         The matches to be written.
     labels : (m,) int or None
         Universe point of every point, -1 = unmatched, where known.
-    answer
-        All matches of the answer, by which a writer that filters an existing file judges.
     add
-        Whether such a writer adds the matches the file does not have.
+        Whether a writer that filters an existing file adds the matches which that file does not have.
     """
 
     matchings: Matchings
-    answer: Matchings
     labels: Labels | None = None
     add: bool = True
+
+    def holds(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for every row of `ends`, (n, 2) global point indices, whether the answer matches the two."""
+        if self.labels is not None:
+            a, b = self.labels[ends].T
+            return np.asarray((a == b) & (a >= 0))
+        key = np.array([self.matchings.n_points, 1])
+        return np.isin(ends @ key, self.matchings.endpoints @ key)
 
 
 @dataclass(frozen=True)

@@ -246,6 +246,7 @@ def write(
         changed = _changes(_load_rows(source, target, images, like), content, images, merge_px)
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+                copy.execute("PRAGMA synchronous = OFF")  # the finished file is flushed once
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.execute("BEGIN IMMEDIATE")
@@ -262,8 +263,7 @@ def _changes(rows: Rows, content: Content, images: Images, merge_px: float) -> d
     ends = rows.indices + offsets[objects]
     stands = representatives(images.coordinates, images.sizes, merge_px) if merge_px else np.arange(m)
     weight = np.array([m, 1])
-    key = stands[ends] @ weight
-    keep = np.isin(key, content.answer.endpoints @ weight)
+    keep = content.holds(stands[ends])
     first = np.zeros(len(keep), dtype=bool)  # of the same match given twice
     first[np.unique(ends @ weight, return_index=True)[1]] = True
     keep &= first
@@ -271,7 +271,7 @@ def _changes(rows: Rows, content: Content, images: Images, merge_px: float) -> d
     touched = set(row[~keep].tolist())
     extra: dict[int, NDArray[Any]] = {}
     if content.add:
-        new = ~np.isin(content.matchings.endpoints @ weight, key[keep])
+        new = ~np.isin(content.matchings.endpoints @ weight, stands[ends[keep]] @ weight)
         pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
         pair_of, indices = pairs[content.matchings.match_pairs[new]], content.matchings.indices[new]
         bounds = np.flatnonzero(np.diff(pair_of)) + 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.base import FORMATS, Content, Format, Synchronised
+from stiefelsync.io.base import FORMATS, Content, Format
 from stiefelsync.io.files import refuse_overwriting, replacing
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["convert", "detect", "read", "write"]
 
@@ -84,7 +83,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
 
 
 def write(
-    result: Matchings | Synchronised,
+    result: Matchings | Synchronisation,
     path: str | Path,
     format: str | None = None,
     *,
@@ -144,22 +143,13 @@ def _output_format(path: Path, format: str | None, source: Path | None) -> Forma
     return by_ending[0]
 
 
-def _content(result: Matchings | Synchronised, add: bool) -> Content:
+def _content(result: Matchings | Synchronisation, add: bool) -> Content:
     if isinstance(result, Matchings):
-        return Content(result, result, add=add)
-    if not isinstance(result, Synchronised):
-        raise InputError(f"only Matchings or a synchronisation result can be written, got {type(result).__name__}")
-    answer, labels = result.matchings(), result.labels
-    written = answer if add else result.input.keep(held(result.input, answer))
-    return Content(written, answer, labels, add)
-
-
-def held(these: Matchings, by: Matchings) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return for every match of `these` whether `by`, on the same points, has it; shape (M,), O(M log M)."""
-    if not np.array_equal(these.sizes, by.sizes):
-        raise InputError("the two sets of matches are not about the same points: their object sizes differ")
-    m = these.n_points
-    return np.isin(these.endpoints @ [m, 1], by.endpoints @ [m, 1], assume_unique=True)
+        return Content(result, add=add)
+    if not isinstance(result, Synchronisation):
+        raise InputError(f"only Matchings or a Synchronisation can be written, got {type(result).__name__}")
+    matchings = result.matchings() if add else result.input.keep(result.kept)
+    return Content(matchings, result.labels if result.consistent else None, add)
 
 
 def convert(
