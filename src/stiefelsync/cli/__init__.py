@@ -1,1 +1,5 @@
-"""cli."""
+"""The command line: parses, calls one library function, prints."""
+
+from stiefelsync.cli.app import app, main
+
+__all__ = ["app", "main"]

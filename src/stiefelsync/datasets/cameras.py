@@ -1,4 +1,4 @@
-"""The demo's scene: a castle with repeated windows, photographed by a ring of cameras and matched by descriptors."""
+"""The demo's scene: a castle with repeated windows, photographed by a walker and matched by descriptors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WIDTH, HEIGHT, FOCAL = 640, 480, 700.0
+ARC = np.deg2rad(160.0)  # the photographer walks so far around the castle's front
 DETECTED = 0.9  # chance that a visible corner becomes a keypoint
 BLUR = 0.7  # standard deviation of a keypoint's position, in pixels
 DIMENSION = 32  # of a descriptor
-INDIVIDUAL = 0.55  # how far a corner looks different from its look-alikes, relative to the kind's own norm
-DRIFT = 0.45  # how far a corner's look changes with the viewing direction
-NOISE = 0.42  # how far it changes from photograph to photograph
-SIMILAR = 0.45  # least cosine similarity of a match
+INDIVIDUAL = 0.8  # how far a corner looks different from its look-alikes, relative to the kind's own norm
+DRIFT = 0.2  # how far a corner's look changes with the viewing direction
+NOISE = 0.95  # how far it changes from photograph to photograph
+SIMILAR = 0.3  # least cosine similarity of a match
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ def cameras(
 
     Notes
     -----
-    O(cameras² · points² · 32). The cameras stand on a ring, so opposite ones share almost no corner: what they match
-    is mostly confusion, as it is with real photographs.
+    O(cameras² · points² · 32). The cameras stand on an arc around the front, so the first and the last share few
+    corners: what they match is mostly confusion, as it is with real photographs.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def camera_scene(
     looks = _Looks.draw(corners.kind, rng)
     truth, places, descriptors, drawings = [], [], [], []
     for c in range(cameras):
-        view = _View.on_ring(2 * np.pi * (c + rng.uniform(-0.3, 0.3)) / cameras, rng)
+        view = _View.on_arc(ARC * ((c + rng.uniform(0.2, 0.8)) / cameras - 0.5), rng)
         polygons = _drawing(corners.parts, view)
         detected = chosen & _visible(corners, view, polygons) & (rng.random(n) < DETECTED)
         seen = rng.permutation(np.flatnonzero(detected))
@@ -134,8 +135,8 @@ class _View:
     azimuth: float
 
     @classmethod
-    def on_ring(cls, azimuth: float, rng: np.random.Generator) -> _View:
-        """Stand on an ellipse around the castle and look at its middle."""
+    def on_arc(cls, azimuth: float, rng: np.random.Generator) -> _View:
+        """Stand on an ellipse around the castle, in front of it at azimuth 0, and look at its middle."""
         height, distance = rng.uniform(2.0, 4.5), rng.uniform(0.95, 1.1)
         C = distance * np.array([11.0 * np.sin(azimuth), -9.5 * np.cos(azimuth), height])
         forward = np.array([0.0, 0.0, 1.9]) + rng.uniform(-0.15, 0.15, 3) - C

@@ -1,0 +1,82 @@
+"""The program ``stiefelsync``: its verbs, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from stiefelsync._version import __version__
+from stiefelsync.cli import compare, convert, demo, inspect, methods, sync, synth
+from stiefelsync.cli.terminal import complain
+from stiefelsync.errors import StiefelSyncError
+
+__all__ = ["app", "main"]
+
+# To add a verb: write a module beside this one with a function `run` and a docstring, and name it here.
+VERBS = (demo, inspect, sync, convert, compare, synth, methods)
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class Verbs(TyperGroup):
+    """Turns what a user can cause into a message and an exit code: 1 a finding, 2 bad input, 130 interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = lambda message, *_, **__: complain("warning", str(message))
+            try:
+                return super().invoke(ctx)
+            except BrokenPipeError:
+                raise  # the reader of our output has gone: nothing to complain about, and no one to complain to
+            except StiefelSyncError as error:
+                complain("error", str(error))
+            except OSError as error:
+                where = f"{error.filename}: " if error.filename else ""
+                complain("error", f"{where}{error.strerror or error}")
+            except KeyboardInterrupt:
+                complain("interrupted", "nothing was written")
+                raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(BAD_INPUT)
+
+
+app = typer.Typer(
+    name="stiefelsync",
+    cls=Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and stop.")
+    ] = False,
+) -> None:
+    """Make pairwise matches among many images, shapes or sessions consistent.
+
+    Give it matches, get one labelling: every point gets a place in a common universe. Input files are never changed.
+    Exit codes: 0 fine, 1 something was found (see the verb), 2 bad input.
+    """
+
+
+for _verb in VERBS:
+    app.command(_verb.__name__.rpartition(".")[2])(_verb.run)
+
+
+def main() -> None:
+    """Run the program with the arguments of the process."""
+    sys.exit(app())

@@ -1,0 +1,90 @@
+"""``stiefelsync compare``: several methods on one problem."""
+
+from __future__ import annotations
+
+import csv as csv_module
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from stiefelsync import io
+from stiefelsync.cli.options import Format, Input, Json, Seed, Universe, parse_universe
+from stiefelsync.cli.paths import check_outputs
+from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
+from stiefelsync.io.files import replacing
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.comparison import Comparison, compare
+
+__all__ = ["run"]
+
+NUMBERS = ("fscore", "precision", "recall", "objective", "cycle_error", "gap", "seconds")
+
+
+def run(
+    input: Input,
+    methods: Annotated[
+        str, typer.Option("--methods", help="Names with commas between; options follow a colon: sparse-stiefel:p=4.")
+    ] = "accurate,fast,sparse-stiefel,union-find",
+    truth: Annotated[
+        Path | None, typer.Option("--truth", help="True matches; the input's own by default, if it has them.")
+    ] = None,
+    universe: Universe = "auto",
+    format: Format = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Run several methods on one problem and print how well each did, the best first.
+
+    Sorted by fscore where the truth is known, else by objective. A star marks methods whose answers need not be
+    cycle-consistent.
+
+    Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
+    """
+    check_outputs(input, csv)
+    problem = io.read(input, format)
+    known = io.read_truth(input) if truth is None else _read_truth(truth)
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with track("comparing", len(names)) as advance:
+        rows = compare(problem, names, universe=parse_universe(universe), truth=known, rng=seed, callback=advance)
+    if csv is not None:
+        _write_csv(csv, rows)
+    if json:
+        show_json(
+            {"input": str(input), "seed": seed, "truth": known is not None, "methods": [asdict(row) for row in rows]}
+        )
+        return
+    show(table(str(input), ["method", *(name.replace("_", " ") for name in NUMBERS)], [_cells(row) for row in rows]))
+    if any(not row.consistent for row in rows):
+        show("* the answer need not be cycle-consistent")
+    for row in rows:
+        if row.error is not None:
+            show(f"{row.method} did not run: {row.error}")
+
+
+def _read_truth(path: Path) -> NDArray[np.int64] | Matchings:
+    """Return the true labels of a file if it has any, else its matches."""
+    labels = io.read_truth(path)
+    return io.read(path) if labels is None else labels
+
+
+def _cells(row: Comparison) -> list[str]:
+    return [
+        row.method + ("" if row.consistent else " *"),
+        *map(number, (row.fscore, row.precision, row.recall)),
+        number(row.objective, 1),
+        percent(row.cycle_error),
+        percent(row.gap),
+        f"{number(row.seconds, 2)} s",
+    ]
+
+
+def _write_csv(path: Path, rows: list[Comparison]) -> None:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv_module.DictWriter(file, ["method", "consistent", "universe", *NUMBERS, "error"])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)

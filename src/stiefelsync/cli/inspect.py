@@ -1,0 +1,56 @@
+"""``stiefelsync inspect``: what is in a file, and how consistent it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from stiefelsync import io
+from stiefelsync.cli.options import Format, Input, Json, Seed
+from stiefelsync.cli.terminal import facts, number, percent, show, show_json
+from stiefelsync.matching.inspection import NEAR, inspect
+
+__all__ = ["run"]
+
+FINDING = 1
+
+
+def run(
+    input: Input,
+    format: Format = None,
+    max_conflicts: Annotated[
+        int | None, typer.Option("--max-conflicts", min=0, help="Exit with code 1 when there are more conflicts.")
+    ] = None,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Count what is in a file of matches and measure how consistent it is; nothing is written.
+
+    A conflict is a set of connected matches that holds two points of one object: it cannot be one track.
+
+    Example: stiefelsync inspect database.db --max-conflicts 0
+    """
+    found = inspect(io.read(input, format), rng=seed)
+    exceeded = max_conflicts is not None and found.conflicts > max_conflicts
+    if json:
+        show_json({"input": str(input), **asdict(found), "max_conflicts": max_conflicts, "exceeded": exceeded})
+    else:
+        lines = {
+            "objects": number(found.objects),
+            "points": f"{number(found.points)}, {number(found.unmatched)} of them unmatched",
+            "matches": f"{number(found.matches)} in {number(found.pairs)} of {number(found.possible_pairs)} pairs",
+            "components": f"{number(found.components)}, the largest has {number(found.largest_component)} points",
+            "conflicts": f"{number(found.conflicts)} components hold two points of one object",
+            f"at {NEAR:g} px": f"{number(found.conflicts_apart)} when points closer than {NEAR:g} px count as one",
+            "cycle error": f"{percent(found.cycle_error)} of the cycles of three matches do not close",
+            "wrong matches": f"about {percent(found.wrong_share)}, if errors are independent",
+        }
+        if found.conflicts_apart is None:
+            del lines[f"at {NEAR:g} px"]
+        show(facts(str(input), lines))
+        if exceeded:
+            show(f"more than {number(max_conflicts)} conflicts; repair them with: stiefelsync sync {input} -o OUTPUT")
+    if exceeded:
+        raise typer.Exit(FINDING)

@@ -1,0 +1,45 @@
+"""``stiefelsync synth``: a problem whose answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stiefelsync import io
+from stiefelsync.cli.options import Json, Seed
+from stiefelsync.cli.terminal import facts, note, number, show, show_json
+from stiefelsync.datasets import synthetic
+
+__all__ = ["run"]
+
+
+def run(
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="File to write, .npz (with the truth) or .csv.", show_default=False)
+    ],
+    universe: Annotated[int, typer.Option(help="Points in the universe, d.")] = 25,
+    objects: Annotated[int, typer.Option(help="Objects, k.")] = 30,
+    observed: Annotated[float, typer.Option(help="Chance that an object sees a point, ρ.")] = 0.6,
+    error: Annotated[float, typer.Option(help="Error rate of the matches, σ.")] = 0.5,
+    noise: Annotated[str, typer.Option(help="How matches go wrong: row, edge or mix.")] = "row",
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Draw a random synchronisation problem and write it, with its true answer where the format has room for it.
+
+    Example: stiefelsync synth problem.npz --objects 40 --error 0.6 --seed 1
+    """
+    problem, truth = synthetic(universe, objects, observed, error, noise=noise, rng=seed)
+    holds_truth = output.suffix.lower() == ".npz"
+    if holds_truth:
+        io.write(problem, output, truth=truth)
+    else:
+        io.write(problem, output)
+        note("only .npz files hold the truth, which compare uses; this file has the matches alone")
+    counts = {"objects": problem.n_objects, "points": problem.n_points, "matches": problem.n_matches}
+    if json:
+        show_json({"output": str(output), **counts, "truth": holds_truth, "seed": seed})
+    else:
+        show(facts(f"wrote {output}", {name: number(count) for name, count in counts.items()}))

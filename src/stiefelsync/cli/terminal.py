@@ -1,0 +1,167 @@
+"""What the program says: tables on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+from rich.text import Text
+
+from stiefelsync.sync.registry import Callback, Progress
+
+__all__ = ["complain", "facts", "note", "number", "percent", "progress", "show", "show_json", "table", "track"]
+
+WIDTH = 120  # of tables that do not go to a terminal
+
+
+def _console(stream: Any) -> Console:
+    return Console(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print tables and lines on stdout."""
+    console = _console(sys.stdout)
+    for part in parts:
+        console.print(Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+
+
+def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print one JSON document on stdout; numbers that are not finite become null."""
+    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def note(message: str) -> None:
+    """Say something in passing, on stderr."""
+    _console(sys.stderr).print(Text(message, style="dim"), soft_wrap=True)
+
+
+def complain(kind: str, message: str) -> None:
+    """Print an error or a warning on stderr, in one line as far as the message allows."""
+    text = Text(f"{kind}: ", style="bold yellow" if kind == "warning" else "bold red")
+    _console(sys.stderr).print(text.append(message, style="not bold default"), soft_wrap=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+    """Return a table whose first `left` columns are text and the rest numbers."""
+    made = Table(
+        title=title, title_justify="left", title_style="bold", header_style="bold", box=None, padding=(0, 2, 0, 0)
+    )
+    for n, name in enumerate(columns):
+        made.add_column(name, justify="left" if n < left else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*map(escape, row))
+    return made
+
+
+def facts(title: str, pairs: Mapping[str, str]) -> Table:
+    """Return a table of names and values."""
+    made = Table(
+        title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2, 0, 0)
+    )
+    made.add_column(style="dim")
+    made.add_column(overflow="fold")
+    for name, value in pairs.items():
+        made.add_row(escape(name), escape(value))
+    return made
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number for a table, a dash for none.
+
+    Examples
+    --------
+    >>> number(0.12345), number(1234567), number(None)
+    ('0.123', '1,234,567', '–')
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "–"
+    return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.{digits}f}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share in percent, a dash for none.
+
+    Examples
+    --------
+    >>> percent(0.034)
+    '3.4 %'
+    """
+    return "–" if share is None or not math.isfinite(share) else f"{100 * share:.{digits}f} %"
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callback]:
+    """Yield a callback for :func:`synchronise` that draws a bar on stderr, if that is a terminal."""
+    console = _console(sys.stderr)
+    bar = RichProgress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=28),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[measures]}", style="dim"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(escape(title), total=None, measures="")
+
+        def update(state: Progress) -> None:
+            description = escape(f"{title} · {state.stage}")
+            if bar.tasks[0].description != description:
+                bar.reset(task, total=state.total, description=description)
+            bar.update(task, completed=state.step, total=state.total, measures=_measures(state))
+
+        yield update
+
+
+@contextmanager
+def track(title: str, total: int) -> Iterator[Any]:
+    """Yield a function ``advance(description)`` that moves a bar of `total` steps on stderr by one."""
+    console = _console(sys.stderr)
+    bar = RichProgress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=28), MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True), console=console, transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task(escape(title), total=total)
+        yield lambda step, name: bar.update(task, completed=step, description=escape(f"{title} · {name}"))
+
+
+def _measures(state: Progress) -> str:
+    parts = []
+    if state.objective is not None:
+        parts.append(f"objective {state.objective:,.1f}")
+    if state.sparsity is not None:
+        parts.append(f"sparsity {percent(state.sparsity)}")
+    return " · ".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value made of JSON's own types only."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,155 @@
+"""Several methods on one problem, measured alike."""
+
+from __future__ import annotations
+
+import math
+import time
+from ast import literal_eval
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import cycle_error, score
+from stiefelsync.sync.registry import find_method
+from stiefelsync.sync.synchronise import synchronise
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one method did.
+
+    Attributes
+    ----------
+    method
+        Its name, with the options given.
+    consistent
+        Whether its answers are always cycle-consistent.
+    fscore, precision, recall
+        Against the truth; None without one.
+    objective, gap
+        tr(PᵀWP) of the answer and its distance to the upper bound; ⟨W, X⟩ for an answer that is no labelling.
+    cycle_error
+        Share of the answer's cycles of three matches that do not close.
+    error
+        Why the method did not run, if it did not.
+    """
+
+    method: str
+    consistent: bool
+    universe: int | None = None
+    fscore: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+    objective: float | None = None
+    cycle_error: float | None = None
+    gap: float | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+
+def compare(
+    matchings: Matchings,
+    methods: Sequence[str],
+    *,
+    universe: int | str = "auto",
+    truth: ArrayLike | Matchings | None = None,
+    rng: int = 0,
+    callback: Callable[[int, str], object] | None = None,
+) -> list[Comparison]:
+    """Run several methods on one problem and return how each did, the best first.
+
+    Parameters
+    ----------
+    methods
+        Names, each with options if need be: ``"sparse-stiefel:p=4:extra_iter=10"``.
+    truth : (m,) int, or Matchings, optional
+        Results are sorted by fscore where it is given, by objective where it is not.
+    rng
+        Seed, the same for every method.
+    callback
+        Called with the number of methods done and the name of the next.
+
+    Notes
+    -----
+    A method that lacks its optional dependency, or cannot work on this problem, is listed with the reason; if that is
+    so for all of them, the first reason is raised.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
+    >>> [row.fscore for row in compare(problem, ["union-find"], truth=[0, 1, 1, 0, 0, 1])]
+    [1.0]
+    """
+    parsed = [_parse(spec) for spec in methods]
+    if not parsed:
+        raise InputError("no method is named; name at least one")
+    rows: list[Comparison] = []
+    failures: list[Exception] = []
+    for n, (spec, (name, options)) in enumerate(zip(methods, parsed, strict=True)):
+        if callback is not None:
+            callback(n, spec)
+        consistent = find_method(name).consistent
+        try:
+            rows.append(_measure(spec, name, options, consistent, matchings, universe, truth, rng))
+        except (InputError, MissingExtraError) as error:
+            failures.append(error)
+            rows.append(Comparison(spec, consistent, error=str(error)))
+    if len(failures) == len(rows):
+        raise failures[0]
+    return sorted(rows, key=lambda row: -_worth(row, truth is not None))
+
+
+def _measure(
+    spec: str,
+    name: str,
+    options: dict[str, Any],
+    consistent: bool,
+    matchings: Matchings,
+    universe: int | str,
+    truth: ArrayLike | Matchings | None,
+    rng: int,
+) -> Comparison:
+    start = time.perf_counter()
+    result = synchronise(matchings, universe, method=name, rng=rng, **options)
+    seconds = time.perf_counter() - start
+    answer = result.labels if result.consistent else result.matchings()
+    quality = None if truth is None else score(answer, truth)
+    return Comparison(
+        spec,
+        consistent,
+        universe=result.universe_size,
+        fscore=None if quality is None else quality.fscore,
+        precision=None if quality is None else quality.precision,
+        recall=None if quality is None else quality.recall,
+        objective=result.objective,
+        cycle_error=0.0 if result.consistent else cycle_error(result.matchings(), rng=rng).value,
+        gap=result.gap,
+        seconds=seconds,
+    )
+
+
+def _parse(spec: str) -> tuple[str, dict[str, Any]]:
+    """Split ``name:option=value:…`` and check that the method exists."""
+    name, *settings = spec.split(":")
+    find_method(name)
+    options = {}
+    for setting in settings:
+        option, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"{setting!r} in {spec!r} is no option; write {name}:option=value")
+        try:
+            options[option] = literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[option] = value
+    return name, options
+
+
+def _worth(row: Comparison, by_truth: bool) -> float:
+    value = row.fscore if by_truth else row.objective
+    return -math.inf if value is None else value
