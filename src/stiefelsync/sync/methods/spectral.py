@@ -10,7 +10,7 @@ from stiefelsync.sync.methods._eigen import eigenpairs, is_full
 from stiefelsync.sync.projection import project
 from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
 
-__all__ = ["run", "spectral_labels", "unit_rows"]
+__all__ = ["largest_clusters", "run", "spectral_labels", "unit_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +60,21 @@ def spectral_labels(V: Floats, matchings: Matchings, universe: int) -> NDArray[n
     first = int(sizes.argmax()) if len(sizes) else 0
     reference = V[matchings.offsets[first] :][:universe]
     return project(V @ reference.T, sizes)
+
+
+def largest_clusters(labels: NDArray[np.int64], universe: int) -> NDArray[np.int64]:
+    """Return labels 0, …, universe − 1 for the largest clusters, by size, and −1 for the points of all others.
+
+    Examples
+    --------
+    >>> largest_clusters(np.array([5, 7, 7, 3, 3, 3]), 2).tolist()
+    [-1, 1, 1, 0, 0, 0]
+    """
+    size = np.bincount(labels[labels >= 0], minlength=1)
+    rank = np.empty(len(size), dtype=np.int64)
+    rank[np.argsort(-size, kind="stable")] = np.arange(len(size))
+    rank[rank >= universe] = -1
+    return np.where(labels >= 0, rank[labels], -1)
 
 
 def unit_rows(V: Floats) -> Floats:
