@@ -11,7 +11,7 @@ from stiefelsync.io.files import refuse_overwriting, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["convert", "detect", "read", "write"]
+__all__ = ["convert", "detect", "find", "output_format", "read", "write"]
 
 
 def find(name: str) -> Format:
@@ -122,14 +122,14 @@ def write(
     if source is not None and not source.exists():
         raise InputError(f"{source} does not exist")
     refuse_overwriting(path, source)
-    known = _output_format(path, format, source)
+    known = output_format(path, format, source)
     known.check("write", options)
     content = _content(result, known.adds if add is None else add)
     with replacing(path) as temporary:
         known.write(content, temporary, like=source, **options)
 
 
-def _output_format(path: Path, format: str | None, source: Path | None) -> Format:
+def output_format(path: Path, format: str | None, source: Path | None) -> Format:
     """Return the format asked for, else that of the input if the ending allows it, else that of the ending."""
     if format is not None:
         return find(format)
@@ -174,7 +174,7 @@ def convert(
     """
     source, target = Path(source), Path(target)
     matchings = read(source, source_format, **(read_options or {}))
-    known = _output_format(target, target_format, source)
+    known = output_format(target, target_format, source)
     lost = known.loses(matchings)
     write(matchings, target, known.name, like=source, **(write_options or {}))
     if matchings.repair is not None:
