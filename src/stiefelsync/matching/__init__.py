@@ -4,6 +4,7 @@ from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.graph import Conflicts, components, conflicts, triangle_support
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import CycleError, Score, cycle_error, objective, score
+from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 
 __all__ = [
     "Conflicts",
@@ -11,9 +12,11 @@ __all__ = [
     "Matchings",
     "Repair",
     "Score",
+    "UniverseEstimate",
     "components",
     "conflicts",
     "cycle_error",
+    "estimate_universe",
     "objective",
     "score",
     "triangle_support",
