@@ -126,7 +126,7 @@ def render(
     script = _resource("report.js")
     noun = "image" if pictures and pictures.sizes else "object"
     outside = table.objects[~table.embedded][:MAX_LISTED].tolist()
-    bins = found.track_bins()
+    bins = [one for one in found.track_bins() if one.before or one.after or one.low == one.high]
     rows = _rows(found)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["number"] = _number
@@ -254,7 +254,7 @@ def _facts(found: Change, after: Synchronisation | Matchings) -> list[tuple[str,
     if isinstance(after, Matchings):
         return facts
     facts.append(("Method", str(after.method)))
-    facts.append(("Objective", f"{after.objective:,.10g} of at most {after.upper_bound:,.10g}, gap {after.gap:.2%}"))
+    facts.append(("Objective", f"{after.objective:,.0f} of at most {after.upper_bound:,.0f}, gap {after.gap:.2%}"))
     facts.append(("Time", f"{sum(after.timings.values()):.3g} s"))
     return facts
 
@@ -300,7 +300,7 @@ def _conflict(found: Change, one: Conflict, pictures: Pictures | None) -> dict[s
         "objects": one.objects,
         "outcome": " and ".join(parts),
         "rows": rows,
-        "aligned": bool(columns),
+        "columns": len(columns),
         "more_tracks": one.n_tracks - len(one.tracks),
     }
 

@@ -170,7 +170,7 @@ def _inside(root: Path, name: str) -> Path | None:
 
 
 def _patch(image: Image.Image, x: float, y: float) -> str:
-    half = max(PATCH_SHARE * max(image.size) / 2, 8.0)
+    half = max(PATCH_SHARE * max(image.size) / 2, 20.0)
     window = (x - half, y - half, x + half, y + half)
     # Past the border the window is filled with black.
     return _data_uri(image.transform((PATCH, PATCH), Image.Transform.EXTENT, window, Image.Resampling.BILINEAR))

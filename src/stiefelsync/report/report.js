@@ -55,8 +55,8 @@
     for (let r = 0; r < n; r++) for (let s = 0; s < n; s++) {
       const count = counts[kind][r * n + s];
       context.fillStyle = count ? mix(low, high, Math.sqrt(count / top[kind])) : none;
-      const x = Math.floor(s * step), y = Math.floor(r * step);
-      context.fillRect(x, y, Math.ceil((s + 1) * step) - x - gap, Math.ceil((r + 1) * step) - y - gap);
+      const x = Math.round(s * step), y = Math.round(r * step);
+      context.fillRect(x, y, Math.round((s + 1) * step) - x - gap, Math.round((r + 1) * step) - y - gap);
     }
     if (cell && n) {
       context.strokeStyle = colour("--orange");
@@ -122,7 +122,7 @@
     if (!unpacked.has(i)) {
       const packed = data.objects[i];
       unpacked.set(i, { points: unpack(packed.points, Uint32Array), xy: packed.xy && unpack(packed.xy, Uint16Array),
-        frame: packed.frame || [3, 4], size: packed.size, photograph: data.photographs[i] });
+        frame: packed.frame, size: packed.size, photograph: data.photographs[i] });
     }
     return unpacked.get(i);
   };
@@ -153,7 +153,11 @@
 
   // Where the two frames lie: side by side, or one above the other when the page is narrow.
   const layout = (i, j, width) => {
-    const frames = [objectOf(i).frame, objectOf(j).frame], gap = 28, stacked = width < 560;
+    const objects = [objectOf(i), objectOf(j)], frames = objects.map((o) => o.frame), gap = 28, stacked = width < 560;
+    if (!objects[0].xy) {
+      const column = Math.min(150, width / 3), height = clamp(Math.max(...objects.map((o) => o.size)) * 16 + 40, 220, 560);
+      return { height, boxes: [[0, 0, column, height], [width - column, 0, column, height]] };
+    }
     if (stacked) {
       const heights = frames.map((f) => Math.min(width * f[1] / f[0], 420));
       const widths = frames.map((f, c) => heights[c] * f[0] / f[1]);
@@ -169,7 +173,7 @@
       return [box[0] + object.xy[2 * place] / 65535 * box[2], box[1] + object.xy[2 * place + 1] / 65535 * box[3]];
     }
     const share = (object.points[place] + 0.5) / object.size;
-    return [box[0] + box[2] * (side ? 0.15 : 0.85), box[1] + 12 + share * (box[3] - 24)];
+    return [box[0] + (side ? 16 : box[2] - 16), box[1] + 36 + share * (box[3] - 44)];
   };
 
   // The matches to draw: everything that changed first, then kept ones thinned evenly.
@@ -211,6 +215,21 @@
     }
   };
 
+  // Where there is no photograph the other points give an idea of the object.
+  const drawPoints = (context, object, box, side) => {
+    const count = object.points.length, numbered = !object.xy && object.size <= 40;
+    context.fillStyle = colour("--plain");
+    context.font = "11px Inter, system-ui, sans-serif";
+    context.textBaseline = "middle";
+    context.textAlign = side ? "left" : "right";
+    for (let p = 0; p < Math.min(count, 20000); p++) {
+      const [x, y] = position(object, p, box, side);
+      context.fillRect(x - 1, y - 1, 2, 2);
+      if (numbered) context.fillText(object.points[p], x + (side ? 12 : -12), y);
+    }
+    context.textAlign = "left";
+  };
+
   function drawPair() {
     if (!data.pairs.length) return;
     const pair = matchesOf(current), ends = order.map((c) => [pair.i, pair.j][c]), width = canvas.clientWidth;
@@ -226,6 +245,8 @@
         context.drawImage(pictures[side], ...box);
         context.fillStyle = "rgb(0 0 0 / 30%)";
         context.fillRect(...box);
+      } else {
+        drawPoints(context, objectOf(i), box, side);
       }
     });
     const { drawn, total } = choose(pair);

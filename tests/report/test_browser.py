@@ -1,0 +1,215 @@
+"""The page in a real browser: its controls work, nothing is logged, nothing is requested."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stiefelsync import io
+from stiefelsync.matching.graph import components
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.report import change, write_report
+from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.result import Synchronisation
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
+
+
+@dataclass
+class Opened:
+    """A page, what it logged, and what it asked for."""
+
+    page: sync_api.Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def count(self, what: str) -> int:
+        return int(self.page.locator("#pair").get_attribute(f"data-{what}"))
+
+    def mode(self, name: str) -> None:
+        self.page.locator(f"label[for=mode-{name}]").click()
+
+    def pixels(self) -> str:
+        return self.page.evaluate("document.getElementById('pair').toDataURL()")
+
+    def assert_quiet(self) -> None:
+        assert self.complaints == []
+        assert [url for url in self.requests if not url.startswith(("file:", "data:"))] == []
+        assert len([url for url in self.requests if url.startswith("file:")]) == 1
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[sync_api.Browser]:
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=quiet)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser: sync_api.Browser) -> Iterator[Callable[..., Opened]]:
+    contexts = []
+
+    def open_page(path: Path, **options: object) -> Opened:
+        contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}, offline=True, **options))
+        opened = Opened(contexts[-1].new_page())
+        opened.page.on("console", lambda message: opened.complaints.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.page.on("dialog", lambda dialog: (opened.complaints.append(dialog.message), dialog.dismiss()))
+        opened.page.on("request", lambda request: opened.requests.append(request.url))
+        opened.page.goto(path.as_uri())
+        return opened
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def drive(opened: Opened, result: Synchronisation) -> None:
+    """Use every control of the viewer and compare what is drawn with the result."""
+    page, found = opened.page, change(result.input, result)
+    page.locator("#lines").select_option("all")
+    i, j = (int(page.locator(name).input_value()) for name in ("#first", "#second"))
+
+    def expected(i: int, j: int, least: float = 0.0) -> dict[str, int]:
+        here = (result.input.pair_objects[result.input.match_pairs] == sorted((i, j))).all(axis=1)
+        here &= np.round(100 * found.support.clip(0, 1)) >= least
+        kept, removed = int((here & found.kept).sum()), int((here & ~found.kept).sum())
+        added = len(found.added.pair(i, j))
+        return {"before": kept + removed, "after": kept + added, "removed": removed, "added": added}
+
+    pictures = set()
+    for mode, count in expected(i, j).items():
+        opened.mode(mode)
+        assert opened.count("total") == opened.count("drawn") == count
+        pictures.add(opened.pixels())
+    assert len(pictures) == 4
+    assert expected(i, j)["removed"] > 0
+
+    opened.mode("before")
+    for least in (50, 100):
+        page.locator("#threshold").fill(str(least))
+        assert page.locator("#threshold-value").inner_text() == f"{least} %"
+        assert opened.count("total") == expected(i, j, least)["before"]
+    assert opened.count("total") < expected(i, j)["before"]
+    page.locator("#threshold").fill("0")
+
+    partners = page.locator("#second option").evaluate_all("options => options.map(o => o.value)")
+    other = int(next(value for value in partners if int(value) != j))
+    page.locator("#second").select_option(str(other))
+    assert opened.count("total") == expected(i, other)["before"]
+    page.locator("#first").select_option(str(other))
+    assert page.locator("#first").input_value() == str(other)
+    second = int(page.locator("#second").input_value())
+    assert opened.count("total") == expected(other, second)["before"]
+    page.locator("#next").click()
+    page.locator("#previous").click()
+
+    page.locator("#pair").focus()
+    page.keyboard.press("ArrowRight")
+    assert "– point" in page.locator("#pair-status").inner_text()
+    page.keyboard.press("Escape")
+    assert "– point" not in page.locator("#pair-status").inner_text()
+
+    page.locator(".map[data-kind=before]").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    names = result.input.names or [str(o) for o in range(result.input.n_objects)]
+    count = len(result.input.pair(1, 2))
+    assert page.locator("#matrix-status").inner_text().startswith(f"{names[1]} × {names[2]}: {count:,} before")
+    page.keyboard.press("Enter")
+    assert [page.locator(name).input_value() for name in ("#first", "#second")] == ["1", "2"]
+
+    page.locator(".sortable thead button", has_text="Removed").click()
+    shown = page.locator(".sortable tbody tr").evaluate_all("rows => rows.map(r => Number(r.cells[3].dataset.value))")
+    assert shown == sorted(found.per_object()["removed"].tolist(), reverse=True)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_photographs(photographed, photographs: Path, tmp_path: Path, show, scheme: str) -> None:
+    opened = show(
+        write_report(tmp_path / "castle.html", photographed.input, photographed, images=photographs),
+        color_scheme=scheme,
+    )
+    drive(opened, photographed)
+    loaded = opened.page.locator(".spot img").evaluate_all("images => images.map(i => i.naturalWidth)")
+    assert loaded
+    assert all(loaded)
+    opened.page.pdf()
+    opened.assert_quiet()
+
+
+def test_coordinates_without_photographs(photographed, tmp_path: Path, show) -> None:
+    opened = show(write_report(tmp_path / "castle.html", photographed.input, photographed))
+    drive(opened, photographed)
+    assert opened.page.locator(".spot svg").count() > 0
+    opened.assert_quiet()
+
+
+def test_a_csv_file_without_coordinates(plain, tmp_path: Path, show) -> None:
+    io.write(plain.input, tmp_path / "matches.csv")
+    problem = io.read(tmp_path / "matches.csv")
+    labels = np.concatenate(
+        [plain.labels[o : o + n] for o, n in zip(plain.input.offsets[:-1], problem.sizes, strict=True)]
+    )
+    result = Synchronisation(problem, "truth", Outcome(labels=labels), plain.universe_size)
+    opened = show(write_report(tmp_path / "page.html", problem, result, source=tmp_path / "matches.csv"))
+    drive(opened, result)
+    opened.assert_quiet()
+
+
+def test_a_narrow_screen_scrolls_in_one_direction_only(photographed, tmp_path: Path, show) -> None:
+    opened = show(write_report(tmp_path / "castle.html", photographed.input, photographed))
+    opened.page.set_viewport_size({"width": 360, "height": 740})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+    opened.assert_quiet()
+
+
+def test_an_object_named_like_a_script_is_harmless(tmp_path: Path, show) -> None:
+    names = ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>"]
+    before = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 1], names=names)
+    result = Synchronisation(before, names[0], Outcome(labels=np.array([0, -1, 0, 0])), 1)
+    opened = show(write_report(tmp_path / "page.html", before, result, title=names[2]))
+    assert opened.page.locator("h1").inner_text() == names[2]
+    assert opened.page.locator("#first option").all_inner_texts() == names
+    opened.page.locator(".map[data-kind=before]").focus()
+    assert names[0] in opened.page.locator("#matrix-status").inner_text()
+    opened.page.locator("#pair").focus()
+    opened.page.keyboard.press("ArrowRight")
+    assert names[0] in opened.page.locator("#pair-status").inner_text()
+    opened.assert_quiet()
+
+
+def test_nothing_to_show(tmp_path: Path, show) -> None:
+    problem = Matchings.from_pairs({}, [2, 2])
+    opened = show(write_report(tmp_path / "page.html", problem, problem))
+    assert opened.page.locator("#pair-status").inner_text() == "There is no pair to show."
+    assert opened.page.locator("#first").is_disabled()
+    opened.assert_quiet()
+
+
+@pytest.mark.data
+def test_sceaux(data_dir: Path, tmp_path: Path, show) -> None:
+    problem = io.read(data_dir / "sceaux" / "database.db")
+    _, labels = components(problem)
+    keys = labels * problem.n_objects + problem.point_objects
+    _, first = np.unique(keys, return_index=True)
+    alone = np.full(len(labels), -1)
+    alone[first] = labels[first]  # of each image only the first keypoint stays in the component
+    result = Synchronisation(problem, "first", Outcome(labels=alone), int(labels.max()) + 1)
+    path = write_report(tmp_path / "sceaux.html", problem, result, images=data_dir / "sceaux" / "images")
+    assert path.stat().st_size < 15_000_000
+    opened = show(path)
+    drive(opened, result)
+    assert opened.page.locator(".conflict").count() == 10
+    opened.assert_quiet()
