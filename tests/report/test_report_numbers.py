@@ -132,8 +132,19 @@ def test_a_result_of_another_problem_is_refused(plain: Synchronisation) -> None:
     other, _ = synthetic(12, 9, 0.7, 0.3, rng=4)
     with pytest.raises(InputError, match="pass the matches that were synchronised"):
         change(other, plain)
-    with pytest.raises(InputError, match="a report compares matches of the same points"):
+    with pytest.raises(InputError, match="the matches after have 2 objects, those before 9"):
         change(plain.input, Matchings.from_labels([0, 0], [1, 1]))
+
+
+def test_matches_afterwards_are_found_by_name_and_may_lack_what_is_unmatched() -> None:
+    before = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0]]}, [2, 2, 1], names=["a", "b", "c"])
+    found = change(before, Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], names=["b", "a"]))
+    assert found.kept.tolist() == [True, False, False]
+    assert found.added.n_matches == 0
+    with pytest.raises(InputError, match="about 'x', which those before do not know"):
+        change(before, Matchings.from_labels([0, 0], [1, 1], names=["a", "x"]))
+    with pytest.raises(InputError, match="'c' has 2 points after and 1 before"):
+        change(before, Matchings.from_labels([0, 0, 1], [1, 2], names=["a", "c"]))
 
 
 def test_the_viewer_takes_the_pairs_that_lost_most_and_packs_them_without_loss(photographed: Synchronisation) -> None:

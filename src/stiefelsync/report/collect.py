@@ -200,7 +200,8 @@ def change(before: Matchings, after: Synchronisation | Matchings) -> Change:
     before
         The matches before.
     after
-        What synchronising them gave, or the matches afterwards; matches alone have no confidence.
+        What synchronising them gave, or the matches afterwards, which have no confidence. Objects are then compared
+        by name, if they have names, and those or points without a match may be absent.
 
     Raises
     ------
@@ -219,11 +220,7 @@ def change(before: Matchings, after: Synchronisation | Matchings) -> Change:
     ([True, False], 1, 0)
     """
     if isinstance(after, Matchings):
-        if not np.array_equal(before.sizes, after.sizes):
-            raise InputError(
-                f"the matches after have {after.n_objects} objects and {after.n_points} points, those before"
-                f" {before.n_objects} and {before.n_points}; a report compares matches of the same points"
-            )
+        after = _aligned(after, before)
         old, new = _keys(before), _keys(after)
         return Change(before, np.isin(old, new), None, after.keep(~np.isin(new, old)))
     if after.input is not before and after.input != before:
@@ -306,6 +303,30 @@ def worst_conflicts(found: Change, *, limit: int = 10, rows: int = 5, row_length
             )
         )
     return listed
+
+
+def _aligned(after: Matchings, before: Matchings) -> Matchings:
+    """Return `after` on the objects and points of `before`: found by name, and points without a match may be absent."""
+    if after.names is not None and before.names is not None:
+        place = {name: i for i, name in enumerate(before.names)}
+        strangers = [name for name in after.names if name not in place]
+        if strangers:
+            raise InputError(f"the matches after are about {strangers[0]!r}, which those before do not know")
+        where = np.array([place[name] for name in after.names], dtype=np.int64)
+    elif after.n_objects == before.n_objects:
+        where = np.arange(before.n_objects)
+    else:
+        raise InputError(f"the matches after have {after.n_objects} objects, those before {before.n_objects}")
+    longer = np.flatnonzero(after.sizes > before.sizes[where])
+    if len(longer):
+        i = int(longer[0])
+        name = f"object {i}" if after.names is None else repr(after.names[i])
+        raise InputError(
+            f"{name} has {after.sizes[i]} points after and {before.sizes[where[i]]} before;"
+            " a report compares matches of the same points"
+        )
+    objects = where[after.pair_objects[after.match_pairs]].reshape(-1, 2)
+    return Matchings.from_arrays(objects, after.indices, before.sizes)
 
 
 def _side(matchings: Matchings) -> Side:
