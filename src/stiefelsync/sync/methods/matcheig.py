@@ -40,8 +40,8 @@ def run(
 
     Notes
     -----
-    Not cycle-consistent. Every pair of objects is matched, also those the input says nothing about. Memory is
-    O(m·max m_i).
+    Not cycle-consistent. Every pair of objects is matched, also those the input says nothing about, so the answer can
+    hold d·k(k − 1)/2 matches; beside it memory is O(m·max m_i).
 
     Examples
     --------

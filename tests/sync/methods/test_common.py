@@ -1,0 +1,134 @@
+"""What every registered method promises, whatever it does inside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stiefelsync.sync.methods  # noqa: F401
+from stiefelsync.datasets import synthetic
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import score
+from stiefelsync.sync.registry import METHODS, Outcome
+
+# How far the fscore may move when objects, or the points within them, are put in another order. Methods without entry
+# depend on the order through ties and random starts only.
+MOVE = 0.08
+MOVES: dict[str, float] = {
+    "spectral": 0.2,  # rounds against the first object, or in the order of the points
+    "orthogonal-iteration": 0.3,  # projects an arbitrary basis of the subspace
+}
+# Methods that make the input worse: one does not turn its basis, so that there is nothing to project; the other drops
+# whatever hangs together by one wrong match.
+NO_BETTER = {"orthogonal-iteration", "union-find"}
+
+pytestmark = pytest.mark.filterwarnings("ignore::stiefelsync.errors.ConvergenceWarning")
+every_method = pytest.mark.parametrize("name", sorted(METHODS))
+
+
+def solve(name: str, matchings: Matchings, universe: int, seed: int = 0) -> Outcome:
+    return METHODS[name].run(matchings, universe, rng=np.random.default_rng(seed))
+
+
+def answer(outcome: Outcome) -> np.ndarray | Matchings:
+    return outcome.matchings if outcome.labels is None else outcome.labels
+
+
+def check(name: str, outcome: Outcome, matchings: Matchings) -> None:
+    """Check that the answer is valid; building its matchings fails unless it is one-to-one in every pair."""
+    assert (outcome.labels is not None) == METHODS[name].consistent
+    if outcome.labels is not None:
+        assert outcome.labels.shape == (matchings.n_points,)
+        assert np.issubdtype(outcome.labels.dtype, np.integer)
+        assert outcome.labels.min(initial=-1) >= -1
+        Matchings.from_labels(outcome.labels, matchings.sizes)
+    else:
+        again = Matchings.from_pairs(outcome.matchings.pairs(), matchings.sizes)
+        assert again.n_matches == outcome.matchings.n_matches
+    assert outcome.timings
+    assert all(seconds >= 0 for seconds in outcome.timings.values())
+    assert outcome.status
+
+
+def problems() -> dict[str, tuple[Matchings, int]]:
+    rng = np.random.default_rng(7)
+    partial, _ = synthetic(8, 6, 0.6, 0.3, rng=3)
+    full, _ = synthetic(6, 5, 1.0, 0.2, rng=4)
+    sizes = [0, 3, 2, 0, 3]
+    empty = Matchings.from_labels([0, 1, 2, 2, 0, 1, 2, 0], sizes)
+    return {
+        "partial": (partial, 8),
+        "full": (full, 6),
+        "weighted": (partial.with_weights(rng.uniform(0.1, 2.5, partial.n_matches)), 8),
+        "float32 weights": (full.with_weights(rng.random(full.n_matches, dtype=np.float32) + 0.5), 6),
+        "empty objects": (empty, 3),
+        "two objects": (Matchings.from_pairs({(0, 1): [[0, 2], [1, 0], [2, 1]]}, [3, 3]), 3),
+        "two objects, partial": (Matchings.from_pairs({(0, 1): [[0, 1]]}, [2, 3]), 4),
+        "universe larger than m": (Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 1]), 9),
+        "larger universe": (full, 8),
+    }
+
+
+@pytest.mark.parametrize("problem", sorted(problems()))
+@every_method
+def test_answers_are_valid(name: str, problem: str) -> None:
+    matchings, universe = problems()[problem]
+    check(name, solve(name, matchings, universe), matchings)
+
+
+@every_method
+def test_equal_seeds_give_equal_answers(name: str) -> None:
+    matchings, _ = synthetic(8, 6, 0.7, 0.3, rng=5)
+    first, second = (answer(solve(name, matchings, 8, seed=3)) for _ in range(2))
+    assert first == second if isinstance(first, Matchings) else np.array_equal(first, second)
+
+
+@every_method
+def test_global_random_state_is_left_alone(name: str) -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    solve(name, problems()["partial"][0], 8)
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("observed", [0.7, 1.0], ids=["partial", "full"])
+@every_method
+def test_few_errors_are_mended(name: str, observed: float) -> None:
+    matchings, truth = synthetic(10, 12, observed, 0.3, rng=1)
+    before = score(matchings, truth).fscore
+    assert 0.75 < before < 0.87
+    after = score(answer(solve(name, matchings, 10)), truth).fscore
+    assert (after > 0.95) != (name in NO_BETTER), after
+
+
+@pytest.mark.parametrize("observed", [0.7, 1.0], ids=["partial", "full"])
+@every_method
+def test_score_does_not_depend_on_order(name: str, observed: float) -> None:
+    rng = np.random.default_rng(13)
+    matchings, truth = synthetic(10, 12, observed, 0.3, rng=17)
+    objects = rng.permutation(matchings.n_objects)
+    rows = [rng.permutation(np.arange(matchings.offsets[o], matchings.offsets[o + 1])) for o in objects]
+    order = np.concatenate(rows)
+    W = matchings.to_matrix()[order][:, order]
+    shuffled = Matchings.from_matrix(W, matchings.sizes[objects])
+    scores = [
+        score(answer(solve(name, problem, 10)), true).fscore
+        for problem, true in ((matchings, truth), (shuffled, truth[order]))
+    ]
+    assert abs(scores[0] - scores[1]) <= MOVES.get(name, MOVE), scores
+
+
+@every_method
+def test_input_is_not_modified(name: str) -> None:
+    matchings, universe = problems()["weighted"]
+    copy = Matchings.from_matrix(matchings.to_matrix(), matchings.sizes, weighted=True)
+    solve(name, matchings, universe)
+    assert copy == matchings
+
+
+@every_method
+def test_registry_says_what_a_user_needs(name: str) -> None:
+    method = METHODS[name]
+    for text in (method.summary, method.cost, method.reference, method.choose):
+        assert len(text) > 5
+        assert not text.endswith(".")
+    assert method.run.__doc__
