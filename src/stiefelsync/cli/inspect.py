@@ -42,8 +42,8 @@ def run(
             "points": f"{number(found.points)}, {number(found.unmatched)} of them unmatched",
             "matches": f"{number(found.matches)} in {number(found.pairs)} of {number(found.possible_pairs)} pairs",
             "components": f"{number(found.components)}, the largest has {number(found.largest_component)} points",
-            "conflicts": f"{number(found.conflicts)} components hold two points of one object",
-            f"at {NEAR:g} px": f"{number(found.conflicts_apart)} when points closer than {NEAR:g} px count as one",
+            "conflicts": f"{number(found.conflicts)} (components with two points of one object)",
+            f"at {NEAR:g} px": f"{number(found.conflicts_apart)} (with two such points farther apart than that)",
             "cycle error": f"{percent(found.cycle_error)} of the cycles of three matches do not close",
             "wrong matches": f"about {percent(found.wrong_share)}, if errors are independent",
         }

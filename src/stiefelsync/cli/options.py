@@ -1,24 +1,38 @@
-"""The options that verbs share, each declared once."""
+"""The options that verbs share, each declared once, and what their texts mean."""
 
 from __future__ import annotations
 
+from ast import literal_eval
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, unknown_name
 
-__all__ = ["Format", "Input", "Json", "Method", "Seed", "Universe", "Unused", "parse_universe"]
+__all__ = [
+    "Format", "Images", "Input", "Json", "Method", "Options", "Seed", "Universe", "Unused",
+    "parse_universe", "share_out",
+]  # fmt: skip
 
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
 Format = Annotated[str | None, typer.Option("--format", help="Format of the input; told from its content by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
 Unused = Annotated[int, typer.Option("--seed", min=0, help="Taken by every verb; this one draws nothing at random.")]
-Method = Annotated[str, typer.Option("--method", help="See: stiefelsync methods.")]
+Method = Annotated[
+    str, typer.Option("--method", help="See: stiefelsync methods. auto: accurate, or tracks if the universe is large.")
+]
 Universe = Annotated[
     str, typer.Option("--universe", metavar="auto|N", help="Size of the universe, or auto to estimate it.")
+]
+Images = Annotated[Path | None, typer.Option("--images", help="Folder of the photographs, for the report.")]
+Options = Annotated[
+    list[str],
+    typer.Option(
+        "--option", metavar="NAME=VALUE", help="Further option of the method or the formats; may be repeated."
+    ),
 ]
 
 
@@ -36,3 +50,33 @@ def parse_universe(text: str) -> int | str:
         return int(text)
     except ValueError:
         raise InputError(f"--universe must be a whole number or auto, got {text!r}") from None
+
+
+def share_out(settings: Sequence[str], **takers: Iterable[str]) -> Mapping[str, dict[str, Any]]:
+    """Give every ``name=value`` to all that take an option of that name, or say that nobody does.
+
+    Examples
+    --------
+    >>> share_out(["p=4", "merge_px=2.5"], method=["p"], reader=["source", "merge_px"])
+    {'method': {'p': 4}, 'reader': {'merge_px': 2.5}}
+    """
+    shares: dict[str, dict[str, Any]] = {taker: {} for taker in takers}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise InputError(f"--option {setting!r} has no value; write --option {name}=VALUE")
+        known = {taker for taker, names in takers.items() if name in names}
+        if not known:
+            raise unknown_name("option", name, sorted({n for names in takers.values() for n in names}) or ["none here"])
+        for taker in known:
+            shares[taker][name] = _value(text.strip())
+    return shares
+
+
+def _value(text: str) -> Any:
+    """Return the Python literal that a text spells, else the text itself."""
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

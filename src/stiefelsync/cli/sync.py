@@ -7,21 +7,39 @@ from typing import Annotated, Any
 
 import typer
 
-from stiefelsync import io, plotting
-from stiefelsync.cli.options import Format, Input, Json, Method, Seed, Universe, parse_universe
+from stiefelsync import io, plotting, report
+from stiefelsync.cli.options import (
+    Format,
+    Images,
+    Input,
+    Json,
+    Method,
+    Options,
+    Seed,
+    Universe,
+    parse_universe,
+    share_out,
+)  # fmt: skip
 from stiefelsync.cli.paths import check_outputs
-from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
+from stiefelsync.cli.terminal import facts, note, number, percent, progress, show, show_json
+from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.registry import METHODS, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["run"]
 
+# What --method auto means, and the number of points times points of the largest object that divides the two.
+AUTO = ("accurate", "tracks")
+LARGE = 5_000_000
+
 
 def run(
     input: Input,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)],
-    method: Method = "accurate",
+    method: Method = "auto",
     universe: Universe = "auto",
     format: Format = None,
     add: Annotated[
@@ -31,6 +49,9 @@ def run(
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")] = None,
+    page: Annotated[Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")] = None,
+    images: Images = None,
+    option: Options = [],  # noqa: B006  typer copies it
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes for large problems.")] = None,
     json: Json = False,
     seed: Seed = 0,
@@ -39,64 +60,73 @@ def run(
 
     Matches that contradict the others are removed, matches that follow from others are added. The input is not changed.
 
-    Example: stiefelsync sync database.db -o clean.db
+    Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     """
-    check_outputs(input, output, plot)
+    check_outputs(input, output, plot, page)
     if plot is not None:
         plotting.check_path(plot)
-    problem = io.read(input, format)
-    options = {} if workers is None else {"workers": workers}
     size = parse_universe(universe)
+    reader = io.detect(input) if format is None else find(format)
+    writer = output_format(output, None, input)
+    candidates = [m for m in AUTO if m in METHODS] if method == "auto" else [method]
+    names = {name for candidate in candidates for name in find_method(candidate).options}
+    given = share_out(option, reader=reader.read_options, writer=writer.write_options, method=names)
+    problem = io.read(input, format, **given["reader"])
+    chosen = suitable(problem) if method == "auto" else method
+    if workers is not None:
+        if "workers" in find_method(chosen).options:
+            given["method"]["workers"] = workers
+        else:
+            note(f"method {chosen} runs in one process; --workers is ignored")
     with progress(f"synchronising {input.name}") as callback:
-        result = synchronise(problem, size, method=method, rng=seed, callback=callback, **options)
+        result = synchronise(problem, size, method=chosen, rng=seed, callback=callback, **given["method"])
     if plot is not None:
         plotting.save(plotting.overview(result), plot)
-    io.write(result if result.consistent else result.matchings(), output, like=input, add=add)
-    adds = io.detect(output).adds if add is None else add
-    figures = _figures(result, adds)
+    if page is not None:
+        report.write_report(page, problem, result, images=images, source=input)
+    io.write(result, output, like=input, add=add, **given["writer"])
+    figures = _figures(result, writer.adds if add is None else add)
     if json:
-        show_json({"input": str(input), "output": str(output), "plot": plot, "seed": seed, **figures})
-    else:
-        show(facts(f"{input} → {output}", _lines(figures, result)), *_next(output))
+        files = {"input": input, "output": output, "plot": plot, "report": page}
+        show_json({name: path for name, path in files.items() if path is not None} | {"seed": seed} | figures)
+        return
+    show(facts(f"{input} → {output}", _lines(figures, result)))
+    if writer.name == "colmap":
+        show("", "next, with the folder of the images:", f"  {_mapper(output)}")
+
+
+def suitable(problem: Matchings) -> str:
+    """Return the method that suits the size of a problem."""
+    return AUTO[problem.n_points * int(problem.sizes.max(initial=0)) > LARGE]
+
+
+def _mapper(output: Path) -> str:
+    return f"mkdir -p sparse && colmap mapper --database_path {output} --image_path IMAGES --output_path sparse"
 
 
 def _figures(result: Synchronisation, adds: bool) -> dict[str, Any]:
     """Return the figures of the result, together with what they mean for the file."""
     figures = result.as_dict()
-    figures["added_written"] = adds or not result.consistent
-    figures["matches_after"] = figures["matches_kept"] + (figures["matches_added"] if figures["added_written"] else 0)
+    figures["added_written"] = adds
+    figures["matches_after"] = figures["matches_kept"] + (figures["matches_added"] if adds else 0)
     figures["conflicts_before"] = conflicts(result.input).count
     figures["conflicts_after"] = 0 if result.consistent else conflicts(result.matchings()).count
     return figures
 
 
 def _lines(figures: dict[str, Any], result: Synchronisation) -> dict[str, str]:
-    f = {name: number(value) if isinstance(value, int) else value for name, value in figures.items()}
-    added = f"{f['matches_added']} added" if figures["added_written"] else (
-        f"{f['matches_added']} more follow, write them with --add"
-    )  # fmt: skip
-    repaired = number(figures["conflicts_before"] - figures["conflicts_after"])
-    estimate = result.estimate
-    lines = {
+    f = {name: number(value) for name, value in figures.items() if isinstance(value, int)}
+    more = "added" if figures["added_written"] else "more would follow (--add)"
+    tracks = (
+        f"{number(figures['conflicts_before'] - figures['conflicts_after'])} conflicting ones repaired, "
+        f"{f['conflicts_after']} left"
+    )
+    return {
         "matches": f"{f['matches_before']} → {f['matches_after']}: {f['matches_kept']} kept, "
-        f"{f['matches_removed']} removed, {added}",
-        "tracks": f"{repaired} conflicting tracks repaired, {f['conflicts_after']} left",
-        "universe": f["universe_size"] + ("" if estimate is None else " (estimated)"),
+        f"{f['matches_removed']} removed, {f['matches_added']} {more}",
+        "tracks": f"{f['tracks']}; {tracks}" if result.consistent else f"none: not cycle-consistent; {tracks}",
+        "universe": f["universe_size"] + ("" if result.estimate is None else " (estimated)"),
         "certificate": f"objective {number(result.objective, 1)}, no answer exceeds {number(result.upper_bound, 1)}: "
         f"gap {percent(result.gap, 2)}",
         "method": f"{result.method}, {number(sum(result.timings.values()), 2)} s, {result.status}",
     }
-    if result.consistent:
-        lines["tracks"] = f"{f['tracks']}, {lines['tracks']}"
-    return lines
-
-
-def _next(output: Path) -> list[str]:
-    """Return the command to type next, where the format tells."""
-    if io.detect(output).name != "colmap":
-        return []
-    return [
-        "",
-        "next, with the folder of the images:",
-        f"  mkdir -p sparse && colmap mapper --database_path {output} --image_path IMAGES --output_path sparse",
-    ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
@@ -53,28 +53,24 @@ def complain(kind: str, message: str) -> None:
     _console(sys.stderr).print(text.append(message, style="not bold default"), soft_wrap=True)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Group:
     """Return a table whose first `left` columns are text and the rest numbers."""
-    made = Table(
-        title=title, title_justify="left", title_style="bold", header_style="bold", box=None, padding=(0, 2, 0, 0)
-    )
+    made = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     for n, name in enumerate(columns):
         made.add_column(name, justify="left" if n < left else "right", overflow="fold")
     for row in rows:
         made.add_row(*map(escape, row))
-    return made
+    return Group(Text(title, style="bold"), made)
 
 
-def facts(title: str, pairs: Mapping[str, str]) -> Table:
+def facts(title: str, pairs: Mapping[str, str]) -> Group:
     """Return a table of names and values."""
-    made = Table(
-        title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2, 0, 0)
-    )
+    made = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     made.add_column(style="dim")
     made.add_column(overflow="fold")
     for name, value in pairs.items():
         made.add_row(escape(name), escape(value))
-    return made
+    return Group(Text(title, style="bold"), made)
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -109,7 +109,7 @@ def _apart(matchings: Matchings, labels: NDArray[np.int64]) -> int:
     if not len(first):
         return 0
     box = np.maximum.reduceat(x, first) - np.minimum.reduceat(x, first)
-    apart = (box > NEAR).any(axis=1)
+    apart: NDArray[np.bool_] = np.asarray((box > NEAR).any(axis=1))
     # Only a box that is narrow but long across its corners leaves it open whether two points are that far apart.
     stop = np.append(first[1:], len(key))
     for group in np.flatnonzero(~apart & (np.hypot(*box.T) > NEAR)).tolist():

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ADDED", "INK", "KEPT", "PAPER", "QUIET", "REMOVED", "RIGHT", "WRONG", "blank", "check_path", "save", "tidy"]
 
-# Okabe and Ito's palette: told apart with any colour vision, and by lightness alone in grey print.
-RIGHT, WRONG = "#009E73", "#D55E00"
+# Okabe and Ito's palette, told apart with any colour vision; wrong lines are dashed as well as red.
+RIGHT, WRONG = "#009E73", "#CE2B24"
 KEPT, REMOVED, ADDED = "#0072B2", "#D55E00", "#009E73"
 INK, QUIET, PAPER = "#222222", "#8A8A8A", "#FFFFFF"
 
@@ -34,7 +34,7 @@ def blank(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing", "matplotlib", "plot") from None
-    return Figure(figsize=(width, height), dpi=110, facecolor=PAPER, layout="constrained")
+    return Figure(figsize=(width, height), dpi=100, facecolor=PAPER, layout="constrained")
 
 
 def tidy(ax: Any, title: str = "", *, xlabel: str = "", ylabel: str = "") -> None:

@@ -37,6 +37,7 @@ def match_lines(
     *,
     drawings: Sequence[Sequence[Polygon]] | None = None,
     size: tuple[int, int] | None = None,
+    title: str = "",
 ) -> Figure:
     """Draw the matches of image pairs, before on the left and after on the right: right ones green, wrong ones red.
 
@@ -52,6 +53,8 @@ def match_lines(
         For every object the polygons to paint under the lines.
     size
         Width and height of every image in pixels; the coordinates' bounding box when absent.
+    title
+        Headline of the picture.
 
     Examples
     --------
@@ -71,6 +74,7 @@ def match_lines(
     for row, pair in zip(axes, pairs, strict=True):
         for ax, shown, when in zip(row, (before, after), ("before", "after"), strict=True):
             _draw_pair(ax, before, shown, flat, pair, when, (float(width), float(height)), drawings)
+    figure.suptitle(title, fontsize=12.5, color=INK)
     _legend(figure)
     return figure
 

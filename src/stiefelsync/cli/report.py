@@ -1,0 +1,40 @@
+"""``stiefelsync report``: what changed, as a web page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stiefelsync import io
+from stiefelsync.cli.options import Format, Images, Input, Json, Unused
+from stiefelsync.cli.paths import check_outputs
+from stiefelsync.cli.terminal import show, show_json
+from stiefelsync.report import write_report
+
+__all__ = ["run"]
+
+
+def run(
+    input: Input,
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same matches, synchronised.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Web page to write.", show_default=False)],
+    images: Images = None,
+    title: Annotated[str | None, typer.Option("--title", help="Headline of the page.")] = None,
+    format: Format = None,
+    json: Json = False,
+    seed: Unused = 0,
+) -> None:
+    """Write one self-contained web page that shows what synchronisation changed.
+
+    Example: stiefelsync report database.db clean.db -o changes.html --images photos
+    """
+    check_outputs(input, output)
+    check_outputs(after, output)
+    before, synchronised = io.read(input, format), io.read(after)
+    page = write_report(output, before, synchronised, images=images, title=title, source=input)
+    if json:
+        show_json({"input": str(input), "after": str(after), "output": str(page)})
+    else:
+        show(f"wrote {page}; open it in a browser")

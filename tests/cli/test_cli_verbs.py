@@ -1,0 +1,196 @@
+"""Every verb does what it says, in tables and in JSON."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stiefelsync import METHODS, Matchings, datasets, io, score
+from stiefelsync.cli.app import VERBS
+from stiefelsync.datasets.cameras import cameras
+
+NAMES = [verb.__name__.rpartition(".")[2] for verb in VERBS]
+
+
+@pytest.mark.parametrize("verb", NAMES)
+def test_every_verb_has_help_json_and_seed(run, verb):
+    text = run(verb, "--help").stdout
+    for option in ("--help", "--json", "--seed"):
+        assert option in text
+
+
+def test_verbs_of_the_contract_exist():
+    assert {"demo", "inspect", "sync", "convert", "compare", "report", "synth", "methods"} <= set(NAMES)
+
+
+def test_version(run):
+    from stiefelsync import __version__
+
+    assert run("--version").stdout.strip() == __version__
+
+
+def test_synth_is_the_library_function(run, tmp_path):
+    out = tmp_path / "p.npz"
+    run(
+        "synth", out, "--universe", 10, "--objects", 6, "--observed", 0.7, "--error", 0.3, "--noise", "mix", "--seed", 5
+    )
+    expected, truth = datasets.synthetic(10, 6, 0.7, 0.3, noise="mix", rng=5)
+    assert io.read(out) == expected
+    assert np.array_equal(io.read_truth(out), truth)
+
+
+def test_synth_csv_says_that_the_truth_is_lost(run, tmp_path):
+    result = run("synth", tmp_path / "p.csv", "--objects", 4)
+    assert "truth" in result.stderr
+    assert io.read(tmp_path / "p.csv").n_objects == 4
+
+
+def test_inspect_counts(document, tmp_path):
+    # Points 0 and 1 of object 0 both lead to point 0 of object 2, and lie 8 px apart in x and in y: 11.3 px.
+    pairs = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}
+    x = [[0, 0], [8, 8], [0, 0], [5, 5], [0, 0]]
+    io.write(Matchings.from_pairs(pairs, [2, 2, 1], coordinates=x), tmp_path / "p.npz")
+    found = document("inspect", tmp_path / "p.npz")
+    expected = {"objects": 3, "points": 5, "matches": 3, "pairs": 3, "unmatched": 1, "components": 1}
+    assert {name: found[name] for name in expected} == expected
+    assert (found["largest_component"], found["conflicts"], found["conflicts_apart"]) == (4, 1, 1)
+    x[1] = [6, 7]
+    io.write(Matchings.from_pairs(pairs, [2, 2, 1], coordinates=x), tmp_path / "p.npz")
+    assert document("inspect", tmp_path / "p.npz")["conflicts_apart"] == 0
+
+
+def test_inspect_exit_code_is_a_finding(run, document, problem):
+    conflicts = document("inspect", problem)["conflicts"]
+    assert conflicts > 0
+    assert document("inspect", problem, "--max-conflicts", conflicts - 1, code=1)["exceeded"]
+    run("inspect", problem, "--max-conflicts", conflicts)
+
+
+@pytest.mark.parametrize("error", [0.1, 0.3])
+def test_inspect_estimates_the_share_of_wrong_matches(document, tmp_path, error):
+    made, truth = datasets.synthetic(40, 12, 1.0, error, rng=0)
+    io.write(made, tmp_path / "p.npz")
+    estimate = document("inspect", tmp_path / "p.npz")["wrong_share"]
+    assert estimate == pytest.approx(1 - score(made, truth).precision, abs=0.02)
+
+
+def test_sync_writes_a_consistent_file_and_says_what_changed(run, document, problem, tmp_path):
+    digest = hashlib.sha256(problem.read_bytes()).hexdigest()
+    out = tmp_path / "out.npz"
+    told = document("sync", problem, "-o", out, "--universe", 12, "--seed", 1)
+    before, after = io.read(problem), io.read(out)
+    common = len({*map(tuple, before.endpoints.tolist())} & {*map(tuple, after.endpoints.tolist())})
+    assert told["matches_before"] == before.n_matches
+    assert told["matches_after"] == after.n_matches
+    assert told["matches_kept"] == common
+    assert told["matches_removed"] == before.n_matches - common
+    assert told["matches_added"] == after.n_matches - common
+    assert told["conflicts_before"] > 0
+    assert told["conflicts_after"] == 0 == document("inspect", out)["conflicts"]
+    assert document("inspect", out)["cycle_error"] == 0
+    assert hashlib.sha256(problem.read_bytes()).hexdigest() == digest
+    table = run("sync", problem, "-o", out, "--universe", 12, "--seed", 1).stdout
+    assert f"{common:,} kept" in table
+    assert "gap" in table
+
+
+def test_sync_without_adding_keeps_a_subset(run, problem, tmp_path):
+    run("sync", problem, "-o", tmp_path / "out.npz", "--no-add")
+    before, after = io.read(problem), io.read(tmp_path / "out.npz")
+    assert {*map(tuple, after.endpoints.tolist())} < {*map(tuple, before.endpoints.tolist())}
+
+
+def test_sync_same_seed_same_file(run, problem, tmp_path):
+    for name in ("a.npz", "b.npz"):
+        run("sync", problem, "-o", tmp_path / name, "--method", "sparse-stiefel", "--seed", 7)
+    assert io.read(tmp_path / "a.npz") == io.read(tmp_path / "b.npz")
+
+
+def test_sync_with_a_method_that_is_not_consistent(run, problem, tmp_path):
+    told = run("sync", problem, "-o", tmp_path / "out.npz", "--method", "matcheig", "--universe", 12).stdout
+    assert "not cycle-consistent" in told
+    assert io.read(tmp_path / "out.npz").n_matches > 0
+
+
+def test_sync_options_reach_the_method(document, problem, tmp_path):
+    arguments = ("sync", problem, "-o", tmp_path / "out.npz", "--method", "sparse-stiefel", "--universe", 12)
+    assert document(*arguments, "--option", "max_iter=3")["iterations"] == 3
+
+
+def test_sync_plot_and_report(run, problem, tmp_path):
+    picture, page = tmp_path / "p.png", tmp_path / "p.html"
+    run("sync", problem, "-o", tmp_path / "out.npz", "--method", "sparse-stiefel", "--plot", picture, "--report", page)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "<html" in page.read_text().lower()
+
+
+def test_report_from_two_files(run, problem, tmp_path):
+    run("sync", problem, "-o", tmp_path / "out.npz", "--method", "union-find")
+    told = run("report", problem, tmp_path / "out.npz", "-o", tmp_path / "page.html", "--title", "What changed")
+    assert "page.html" in told.stdout
+    assert "What changed" in (tmp_path / "page.html").read_text()
+
+
+def test_convert_round_trip_and_what_is_lost(run, document, problem, tmp_path):
+    assert "nothing was lost" in run("convert", problem, tmp_path / "p.csv").stdout
+    run("convert", tmp_path / "p.csv", tmp_path / "back.npz")
+    assert io.read(tmp_path / "back.npz").pairs().keys() == io.read(problem).pairs().keys()
+    with_places, _ = cameras(cameras=3, rng=0)
+    io.write(with_places, tmp_path / "scene.npz")
+    lost = document("convert", tmp_path / "scene.npz", tmp_path / "scene.csv")["lost"]
+    assert any("coordinates" in sentence for sentence in lost)
+
+
+def test_compare_is_sorted_and_marks_inconsistent_methods(run, document, problem, tmp_path):
+    methods, out = "union-find,matcheig,fast,sparse-stiefel:p=4", tmp_path / "table.csv"
+    arguments = ("compare", problem, "--methods", methods, "--universe", 12)
+    rows = document(*arguments, "--csv", out)["methods"]
+    fscores = [row["fscore"] for row in rows]
+    assert fscores == sorted(fscores, reverse=True)
+    assert {row["method"] for row in rows} == set(methods.split(","))
+    marked = {row["method"]: row["consistent"] for row in rows}
+    assert marked == {"union-find": True, "matcheig": False, "fast": True, "sparse-stiefel:p=4": True}
+    with out.open(newline="") as file:
+        assert [row["method"] for row in csv.DictReader(file)] == [row["method"] for row in rows]
+    table = run(*arguments).stdout
+    assert "matcheig *" in table
+    for column in ("fscore", "precision", "recall", "objective", "cycle error", "gap"):
+        assert column in table
+
+
+def test_compare_with_a_truth_file_and_without(run, document, problem, tmp_path):
+    made = io.read(problem)
+    io.write(made, tmp_path / "bare.npz")
+    (row,) = document("compare", tmp_path / "bare.npz", "--methods", "union-find")["methods"]
+    assert row["fscore"] is None
+    truth = Matchings.from_labels(io.read_truth(problem), made.sizes)
+    io.write(truth, tmp_path / "truth.csv")
+    (known,) = document("compare", tmp_path / "bare.npz", "--methods", "fast", "--truth", tmp_path / "truth.csv")[
+        "methods"
+    ]
+    (own,) = document("compare", problem, "--methods", "fast")["methods"]
+    assert known["fscore"] == own["fscore"] > 0.5
+
+
+def test_methods_lists_all_of_them(run, document):
+    listed = {entry["name"]: entry for entry in document("methods")}
+    assert listed.keys() == METHODS.keys()
+    assert listed["sparse-stiefel"]["consistent"] is True
+    assert "extra_iter" in listed["sparse-stiefel"]["options"]
+    table = run("methods").stdout
+    assert all(name in table for name in METHODS)
+
+
+def test_the_program_is_installed_and_json_is_all_of_stdout(problem):
+    program = Path(sys.executable).with_name("stiefelsync")
+    done = subprocess.run([program, "inspect", problem, "--json"], capture_output=True, text=True, check=True)
+    import json
+
+    assert json.loads(done.stdout)["objects"] == 8
+    assert done.stderr == ""
