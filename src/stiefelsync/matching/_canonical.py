@@ -53,17 +53,17 @@ def check_sizes(sizes: ArrayLike) -> Int32s:
 
 
 def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
-    """Return match weights as float64, shape (M,), or say what is wrong with them."""
-    array = np.asarray(weights, dtype=np.float64)
+    """Return a copy of match weights as float64, shape (M,), or say what is wrong with them."""
+    array = np.array(weights, dtype=np.float64)
     if array.shape != (n_matches,):
         raise InputError(f"{n_matches} matches need {n_matches} weights, got shape {array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
         raise InputError(f"weight {int(bad.argmax())} is {array[bad.argmax()]}; every weight must be a finite number")
-    if (array <= 0).any():
-        raise InputError(
-            f"weight {int((array <= 0).argmax())} is {array.min()}; weights must be positive (drop the match instead)"
-        )
+    bad = array <= 0
+    if bad.any():
+        t = int(bad.argmax())
+        raise InputError(f"weight {t} is {array[t]}; weights must be positive (drop the match instead)")
     return array
 
 
@@ -112,6 +112,7 @@ def canonical(
     if on_conflict not in ("error", "repair"):
         raise unknown_name("on_conflict", on_conflict, ["error", "repair"])
     _check_range(objects, points, sizes)
+    given = points
     objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
     swap = objects[:, 0] > objects[:, 1]
     if swap.any():
@@ -135,7 +136,9 @@ def canonical(
         return pair_objects, start, points[mask], None if weights is None else weights[mask], repair
     first = np.flatnonzero(fresh)
     start = np.append(first, len(objects)).astype(np.int64)
-    return np.ascontiguousarray(objects[first]), start, np.ascontiguousarray(points), weights, repair
+    # What is returned will be frozen, so it must not be the caller's own array.
+    points = points.copy() if np.may_share_memory(points, given) else points
+    return objects[first], start, np.ascontiguousarray(points), weights, repair
 
 
 def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s) -> None:

@@ -331,7 +331,7 @@ class Matchings:
 
     def with_weights(self, weights: ArrayLike | None) -> Matchings:
         """Return the same matches with other weights, shape (M,), or none."""
-        return replace(self, weights=None if weights is None else check_weights(weights, self.n_matches).copy())
+        return replace(self, weights=None if weights is None else check_weights(weights, self.n_matches))
 
     def __getitem__(self, objects: slice | Sequence[int] | NDArray[Any]) -> Matchings:
         """Return the problem on some of the objects, in the order given.
@@ -346,8 +346,11 @@ class Matchings:
         chosen = everything[objects] if isinstance(objects, slice) else np.asarray(objects, dtype=np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) != len(chosen):
             raise InputError("objects must be selected by a slice or by a list of different object numbers")
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < self.n_objects):
-            raise InputError(f"unknown object {int(chosen.max())}; there are {self.n_objects} objects, numbered from 0")
+        outside = (chosen < 0) | (chosen >= self.n_objects)
+        if outside.any():
+            raise InputError(
+                f"unknown object {int(chosen[outside][0])}; there are {self.n_objects} objects, numbered from 0"
+            )
         place = np.full(self.n_objects, -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
         objects_of = place[self.pair_objects][self.match_pairs]

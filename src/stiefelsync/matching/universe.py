@@ -57,7 +57,8 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     Notes
     -----
     O(M) plus, for every conflicted component of n points, O(n³) if n ≤ 2,000; larger ones get their largest
-    eigenvalues by eight block power products if one costs at most 10⁸ multiplications, else the sum alone. Weights are ignored.
+    eigenvalues by eight block power products if one costs at most 10⁸ multiplications, else the sum
+    alone. Weights are ignored.
 
     Examples
     --------
