@@ -1,21 +1,36 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
-from stiefelsync.io import colmap, csv, npz
+from stiefelsync.io import colmap, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.colmap import next_command
 from stiefelsync.io.convert import convert, detect, read, write
+from stiefelsync.io.exchange import from_dict, from_permutations, from_tensor, to_dict, to_permutations, to_tensor
+from stiefelsync.io.gtsfm import TracksEstimator
 from stiefelsync.io.npz import read_truth
 
 __all__ = [
     "FORMATS",
     "Format",
+    "TracksEstimator",
     "colmap",
     "convert",
     "csv",
+    "dd",
     "detect",
+    "exchange",
+    "from_dict",
+    "from_permutations",
+    "from_tensor",
+    "gtsfm",
+    "hloc",
+    "mat",
     "next_command",
     "npz",
+    "opensfm",
     "read",
     "read_truth",
+    "to_dict",
+    "to_permutations",
+    "to_tensor",
     "write",
 ]

@@ -174,7 +174,9 @@ def consistent_labels(content: Content) -> Labels:
 
 
 def head(path: Path, size: int = 4096) -> bytes:
-    """Return the first bytes of a file."""
+    """Return the first bytes of a file, none of a folder."""
+    if path.is_dir():
+        return b""
     try:
         with path.open("rb") as file:
             return file.read(size)

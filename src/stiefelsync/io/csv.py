@@ -78,9 +78,7 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
             raise FormatError(f"{path}: {unknown_name('column', name, required + optional)}")
         if header.count(name) > 1:
             raise FormatError(f"{path} has two columns {name!r}")
-    table = Table({}, {})
-    parts: list[list[NDArray[Any]]] = [[] for _ in header]
-    line = 0
+    table, line = Table({}, {}), 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=delimiter, strict=True)
@@ -92,28 +90,36 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
                     table.names = row[1:]
                 elif row and row[0].strip().lower() == header[0]:
                     break
-            while rows := list(islice(reader, CHUNK)):
-                filled = rows if all(rows) else [row for row in rows if row]
-                try:
-                    _convert(filled, header, table.texts, parts)
-                except (ValueError, OverflowError):
-                    _explain(rows, header, path, line)
-                    raise
-                line = reader.line_num
+            return parse_rows(reader, header, path, table)
+    except FormatError:
+        raise
+    except (ValueError, csv.Error) as error:
+        raise FormatError(f"{path}, line {line}: {error}") from None
+
+
+def parse_rows(reader: Any, header: list[str], path: Path, table: Table) -> Table:
+    """Parse what a `csv.reader` has left, 0.1 million rows at a time, into the columns of `table`."""
+    parts: list[list[NDArray[Any]]] = [[] for _ in header]
+    line = reader.line_num
+    try:
+        while rows := list(islice(reader, CHUNK)):
+            filled = rows if all(rows) else [row for row in rows if row]
+            try:
+                _convert(filled, header, table.texts, parts)
+            except (ValueError, OverflowError) as error:
+                _explain(rows, header, path, line)
+                raise FormatError(f"{path}, after line {line}: {error}") from None
+            line = reader.line_num
     except csv.Error as error:
         raise FormatError(f"{path}, line {reader.line_num}: {error}") from None
     except UnicodeDecodeError:
         raise FormatError(f"{path}, after line {reader.line_num}: this is not UTF-8 text") from None
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise FormatError(f"{path}, line {line}: {error}") from None
     table.columns = {name: np.concatenate([_empty(name), *part]) for name, part in zip(header, parts, strict=True)}
     return table
 
 
 def _empty(name: str) -> NDArray[Any]:
-    return np.empty(0, dtype=np.float64 if name in ("weight", "x", "y") else np.int64)
+    return np.empty(0, dtype=np.int64 if name in TEXT + POINT else np.float64)
 
 
 def _convert(rows: list[list[str]], header: list[str], texts: dict[str, int], parts: list[list[NDArray[Any]]]) -> None:
@@ -150,7 +156,7 @@ def _explain(rows: list[list[str]], header: list[str], path: Path, line: int) ->
             try:
                 if name in POINT and not 0 <= int(cell) < 2**31:
                     problem = "points are numbered from 0"
-                elif name in ("weight", "x", "y"):
+                elif name not in TEXT + POINT:
                     value = float(cell)
                     if name == "weight" and not 0 < value < np.inf:
                         problem = "a weight must be positive and finite"
@@ -233,7 +239,11 @@ def read_matches(path: Path, *, on_conflict: str = "error", sizes: ArrayLike | N
 
 def read_tracks(path: Path, *, sizes: ArrayLike | None = None) -> Matchings:
     """Read ``track,object,point[,x,y]``, every two points of a track being a match."""
-    table = _parse(path, TRACK)
+    return points_of_tracks(_parse(path, TRACK), path, sizes)
+
+
+def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Matchings:
+    """Return the matchings of a table with the columns track, object, point and perhaps x and y."""
     (objects,), names, k = _objects(table, ("object",), path)
     points, track = table.columns["point"], table.columns["track"]
     counts = np.asarray(_sizes(table, sizes, (objects,), (points,), k))

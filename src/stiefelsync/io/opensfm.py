@@ -1,0 +1,176 @@
+"""OpenSfM: `tracks.csv` of version 2 (tab-separated), and folders of pickled matches, those only on explicit request.
+
+Positions are OpenSfM's normalised ones: the origin at the image's centre, the larger side 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import pickle
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stiefelsync.errors import FormatError, InputError
+from stiefelsync.io.base import Content, Format, consistent_labels, head, losses, names_of, register
+from stiefelsync.io.csv import Table, parse_rows, points_of_tracks
+from stiefelsync.io.exchange import from_dict
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["OPENSFM"]
+
+VERSION = "OPENSFM_TRACKS_VERSION_v2"
+HEADER = ["object", "track", "point", "x", "y", "scale", "r", "g", "b", "segmentation", "instance"]
+ENDING = "_matches.pkl.gz"
+NUMPY = {(f"numpy{core}.multiarray", name) for core in (".core", "._core") for name in ("_reconstruct", "scalar")}
+HARMLESS = {*NUMPY, ("numpy", "ndarray"), ("numpy", "dtype")}
+
+
+def sniff(path: Path) -> bool:
+    """Return whether a file begins like OpenSfM's tracks, or is a file or folder of its pickled matches."""
+    if path.is_dir():
+        return any(path.glob("*" + ENDING))
+    return head(path, 23).startswith(b"OPENSFM_TRACKS_VERSION_") or path.name.endswith(ENDING)
+
+
+def read(
+    path: Path, *, on_conflict: str = "error", sizes: ArrayLike | None = None, allow_pickle: bool = False
+) -> Matchings:
+    """Read `tracks.csv`, or the folder `matches` (one file of it, respectively).
+
+    Parameters
+    ----------
+    sizes : (k,) int
+        Points per image; None: as many as the file mentions.
+    allow_pickle
+        Whether pickled matches may be opened at all. Even then nothing but arrays is accepted.
+    """
+    if path.is_dir() or path.name.endswith(ENDING):
+        if not allow_pickle:
+            raise FormatError(
+                f"{path} holds pickled Python objects, which could run code; pass allow_pickle=True if you trust it"
+            )
+        return from_dict(_pickled(path), sizes, on_conflict=on_conflict)
+    with _lines(path) as file:
+        reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        version = next(reader, [""])[0].strip()
+        if version != VERSION:
+            raise FormatError(f"{path} begins with {version[:40]!r}; only {VERSION} is read")
+        table = parse_rows(reader, HEADER, path, Table({}, {}))
+    return points_of_tracks(table, path, sizes)
+
+
+def _lines(path: Path) -> Any:
+    try:
+        return path.open(encoding="utf-8", newline="")
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+class _Arrays(pickle.Unpickler):
+    """Unpickles containers and NumPy arrays and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a harmless class, or refuse."""
+        if (module, name) not in HARMLESS:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed")
+        return super().find_class(module, name)
+
+
+def _pickled(path: Path) -> dict[tuple[str, str], Any]:
+    matches: dict[tuple[str, str], Any] = {}
+    for file in sorted(path.glob("*" + ENDING)) if path.is_dir() else [path]:
+        image = file.name.removesuffix(ENDING)
+        try:
+            with gzip.open(file) as stream:
+                others = _Arrays(stream).load()
+            for other, block in others.items():
+                array = np.asarray(block)
+                if array.size:
+                    matches[image, str(other)] = array.astype(np.int64, casting="same_kind")
+        except (OSError, EOFError, zlib.error, pickle.UnpicklingError, AttributeError, TypeError, ValueError) as error:
+            raise FormatError(f"{file} holds no matches by OpenSfM ({error})") from None
+    return matches
+
+
+def write(
+    content: Content,
+    path: Path,
+    *,
+    like: Path | None,
+    image_size: tuple[int, int] | None = None,
+    scale: float = 0.004,
+) -> None:
+    """Write `tracks.csv`; rows of an original `like` keep their position, scale and colour.
+
+    Parameters
+    ----------
+    image_size
+        Width and height in pixels, to normalise coordinates that are in pixels (the centre of the top-left pixel being
+        (0.5, 0.5), as in COLMAP).
+    scale
+        Normalised scale of every keypoint where no original tells.
+    """
+    matchings, labels = content.matchings, consistent_labels(content)
+    kept = like is not None and sniff(like) and not like.is_dir() and not like.name.endswith(ENDING)
+    names = names_of(matchings)
+    for name in names:
+        if set(name) & set("\t\n\r"):
+            raise InputError(
+                f"the object name {name!r} has a tab or line break, which tracks.csv cannot hold; rename it"
+            )
+    rows = (
+        _kept(like, names, matchings, labels) if kept and like else _fresh(names, matchings, labels, image_size, scale)
+    )
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(VERSION + "\n")
+        file.writelines("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def _kept(like: Path, names: list[str], matchings: Matchings, labels: Any) -> Iterator[list[Any]]:
+    number = {name: i for i, name in enumerate(names)}
+    with _lines(like) as file:
+        next(file)
+        for line in file:
+            row = line.rstrip("\r\n").split("\t")
+            if len(row) != len(HEADER):
+                continue
+            i, point = number.get(row[0]), int(row[2])
+            if i is None or point >= matchings.sizes[i]:
+                raise InputError(
+                    f"these matches are not about the images of {like}: it has point {point} of {row[0]!r}"
+                )
+            label = int(labels[matchings.offsets[i] + point])
+            if label >= 0:
+                yield [row[0], label, *row[2:]]
+
+
+def _fresh(
+    names: list[str], matchings: Matchings, labels: Any, image_size: tuple[int, int] | None, scale: float
+) -> Iterator[list[Any]]:
+    if matchings.coordinates is None:
+        raise InputError("tracks.csv holds positions, and these matches have none; use format 'tracks' instead")
+    listed = np.flatnonzero(labels >= 0)
+    listed = listed[np.argsort(labels[listed], kind="stable")]
+    at = matchings.coordinates[listed].astype(np.float64)
+    if image_size is not None:
+        at = (at - np.array(image_size) / 2) / max(image_size)
+    elif (np.abs(at) > 1).any():
+        raise InputError("tracks.csv holds normalised positions; pass image_size=(width, height) in pixels")
+    owner = matchings.point_objects[listed]
+    point = listed - matchings.offsets[owner]
+    for i, label, a, (x, y) in zip(owner.tolist(), labels[listed].tolist(), point.tolist(), at.tolist(), strict=True):
+        yield [names[i], label, a, x, y, scale, 255, 255, 255, -1, -1]
+
+
+def loses(matchings: Matchings) -> list[str]:
+    """Tracks have no place for weights and unmatched points."""
+    return losses(matchings, "OpenSfM's tracks.csv", sizes=False, weights=False)
+
+
+OPENSFM = register(Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses))
