@@ -92,7 +92,8 @@ def lanczos(frames: list[int], seeds: int) -> None:
             lost = right.details["eigenvalues"].sum() - plain.details["eigenvalues"].sum() > 0.1
             (bad if lost else good).append(fscore(plain, truth))
             checked.append(fscore(right, truth))
-            exact.append(fscore(solve("eig-manopt", matchings, seed), truth))
+            if seed == 0:  # dense and slow, and the order of the points does not matter to it
+                exact.append(fscore(solve("eig-manopt", matchings, seed), truth))
         cells = [f"{np.mean(some):.3f}" if some else "–" for some in (bad, good, exact, checked)]
         print(f"| {k} | {len(bad)} of {seeds} | " + " | ".join(cells) + " |", flush=True)
 
