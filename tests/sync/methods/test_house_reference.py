@@ -95,3 +95,13 @@ def test_subgradient_reaches_the_best_known_l1(data_dir: Path) -> None:
         assert outcome.details["l1"] == pytest.approx(abs(outcome.U).sum())
         assert outcome.details["l1"] <= 1.01 * 168.97
         assert np.linalg.norm(outcome.U.T @ outcome.U - np.eye(30)) < 1e-8
+
+
+def test_even_power_leaves_signs_mixed(data_dir: Path) -> None:
+    """The paper's comparison of powers: p = 4 makes U as sparse as p = 3 does, with entries of either sign."""
+    matchings, truth = house(20, path=data_dir)
+    odd, even = (solve("sparse-stiefel", matchings, p=p) for p in (3, 4))
+    heaviest = [outcome.U[np.arange(600), abs(outcome.U).argmax(axis=1)] for outcome in (odd, even)]
+    assert (heaviest[0] > 0).mean() > 0.95
+    assert 0.25 < (heaviest[1] > 0).mean() < 0.75
+    assert score(even.labels, truth).fscore < score(odd.labels, truth).fscore - 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -30,6 +31,11 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         assert str(caught.value) == (
             'the trust-region method needs pymanopt, which is not installed; run: pip install "stiefelsync[rivals]"'
         )
+
+
+def test_importing_the_package_imports_no_rival() -> None:
+    code = "import stiefelsync, stiefelsync.sync.methods, sys; sys.exit('pymanopt' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("p", [3, 4])
