@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import io as scipy_io
 
-from stiefelsync import FormatError, InputError, Matchings, MissingExtraError, io
+from stiefelsync import FormatError, InputError, Matchings, MissingExtraError, StiefelSyncError, io
 from stiefelsync.io import exchange, gtsfm
+from tests.io.colmap_schemas import build
 from tests.io.problems import NAMES, labellings, problems
 
 RELAXED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -455,3 +456,33 @@ def test_no_format_takes_another_for_its_own(tmp_path):
             assert [
                 other for other in io.FORMATS if io.FORMATS[other].sniff(tmp_path / ("file" + known.suffixes[0]))
             ] == [name]
+
+
+@pytest.mark.parametrize("name", io.FORMATS)
+def test_damaged_files_of_every_kind_give_typed_errors(tmp_path, name):
+    rng = np.random.default_rng(0)
+    problem = Matchings.from_labels(
+        [0, 1, 2, -1, 1, 0, 2, 5], [4, 4], names=["a", "b"], coordinates=rng.uniform(-0.5, 0.5, (8, 2))
+    )
+    path = tmp_path / ("file" + io.FORMATS[name].suffixes[0])
+    if name == "colmap":
+        build(path, problem, problem)
+    else:
+        io.write(problem, path, name)
+    whole = path.read_bytes()
+    refused = 0
+    for trial in range(150):
+        data = bytearray(whole)
+        at = int(rng.integers(len(data)))
+        if trial % 3 == 0:
+            del data[at:]
+        elif trial % 3 == 1:
+            data[at] = rng.integers(256)
+        else:
+            del data[at : at + int(rng.integers(1, 20))]
+        path.write_bytes(data)
+        try:
+            io.read(path, name)
+        except StiefelSyncError:
+            refused += 1
+    assert refused > 50

@@ -74,12 +74,15 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
         raise InputError(f"{path} does not exist")
     known.check("read", options)
     try:
-        matchings = known.read(path, **options)
+        return known.read(path, **options)
     except FormatError:
         raise
     except InputError as error:
         raise FormatError(f"{path}: {error}") from None
-    return matchings
+    except UnicodeDecodeError:
+        raise FormatError(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def write(

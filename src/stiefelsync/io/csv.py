@@ -42,25 +42,20 @@ class Table:
 
 def _header(path: Path) -> tuple[str, list[str]]:
     """Return the delimiter and the cells of the first line that is no comment."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for line in file:
-                if line.strip() and not line.startswith(("# ", '"# ')):
-                    delimiter = "\t" if "\t" in line else ","
-                    return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
-    except UnicodeDecodeError:
-        raise FormatError(f"{path} is not UTF-8 text") from None
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for line in file:
+            if line.strip() and not line.startswith(("# ", '"# ')):
+                delimiter = "\t" if "\t" in line else ","
+                return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
     raise FormatError(f"{path} is empty: it has no header line")
 
 
 def _sniff(path: Path, first: str) -> bool:
-    if b"\0" in head(path):
+    if path.is_dir() or b"\0" in head(path):
         return False
     try:
         return first in _header(path)[1]
-    except FormatError:
+    except (FormatError, UnicodeDecodeError):
         return False
 
 

@@ -60,12 +60,10 @@ def read(path: Path) -> Matchings:
                     case words:
                         raise ValueError(f"{' '.join(words)[:40]!r} is not understood")
             _expect(pair, candidates, announced)
-    except UnicodeDecodeError:
-        raise FormatError(f"{path} is not a text file") from None
+    except UnicodeDecodeError:  # a ValueError too, but of the whole file
+        raise
     except ValueError as error:
         raise FormatError(f"{path}, line {number}: {error}") from None
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
     if not sizes:
         raise FormatError(f"{path} holds no pair of objects")
     return _problem(sizes, candidates)

@@ -39,24 +39,26 @@ def _open(path: Path, mode: str = "r") -> Iterator[Any]:
         import h5py
     except ImportError:
         raise MissingExtraError("reading and writing hloc files", "h5py", "hloc") from None
-    if mode == "r" and not sniff(path):
+    if mode != "r":
+        with h5py.File(path, mode) as file:
+            yield file
+        return
+    if not sniff(path):
         raise FormatError(f"{path} is not an HDF5 file")
-    if mode == "r":
-        try:
-            file = h5py.File(path, mode)
-        except OSError as error:
-            raise FormatError(f"{path} is not a complete HDF5 file ({error})") from None
-    else:
-        file = h5py.File(path, mode)
-    with file:
-        yield file
+    try:
+        with h5py.File(path, mode) as file:
+            yield file
+    except (OSError, KeyError, RuntimeError) as error:  # what h5py raises on a damaged file
+        raise FormatError(f"{path} is not a complete HDF5 file ({error})") from None
 
 
 def _groups_with(file: Any, dataset: str) -> list[str]:
     """Return the paths of all groups that hold a dataset of that name."""
     found: list[str] = []
 
-    def visit(name: str, item: Any) -> None:
+    def visit(name: str | bytes, item: Any) -> None:
+        if isinstance(name, bytes):
+            raise FormatError(f"{file.filename} has the name {name!r}, which is not UTF-8 text")
         parent, _, last = name.rpartition("/")
         if last == dataset and hasattr(item, "dtype") and parent:
             found.append(parent)

@@ -42,8 +42,6 @@ def load(path: Path) -> dict[str, NDArray[Any]]:
                 f"{path} holds pickled Python objects, which could run code; save plain arrays instead"
             ) from None
         raise FormatError(f"{path} is not a complete NPZ file ({error}); was it cut short?") from None
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def read(

@@ -56,20 +56,13 @@ def read(
                 f"{path} holds pickled Python objects, which could run code; pass allow_pickle=True if you trust it"
             )
         return from_dict(_pickled(path), sizes, on_conflict=on_conflict)
-    with _lines(path) as file:
+    with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         version = next(reader, [""])[0].strip()
         if version != VERSION:
             raise FormatError(f"{path} begins with {version[:40]!r}; only {VERSION} is read")
         table = parse_rows(reader, HEADER, path, Table({}, {}))
     return points_of_tracks(table, path, sizes)
-
-
-def _lines(path: Path) -> Any:
-    try:
-        return path.open(encoding="utf-8", newline="")
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 class _Arrays(pickle.Unpickler):
@@ -134,7 +127,7 @@ def write(
 
 def _kept(like: Path, names: list[str], matchings: Matchings, labels: Any) -> Iterator[list[Any]]:
     number = {name: i for i, name in enumerate(names)}
-    with _lines(like) as file:
+    with like.open(encoding="utf-8", newline="") as file:
         next(file)
         for line in file:
             row = line.rstrip("\r\n").split("\t")
