@@ -1,0 +1,194 @@
+"""Synchronise when the universe is large (tracks through many images, cells in many sessions): no m×d matrix here."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.large_merge import Quotient, merge, prune, singletons
+from stiefelsync.sync.large_rules import Rule, evidence, few_choices, squares, triangles
+from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
+
+__all__ = ["solve_large"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
+_LEAST_SHARE = 0.003
+
+
+def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Outcome:
+    """Split the match graph into tracks, each with at most one point of every object.
+
+    W is block diagonal over the connected components of the match graph. Components in which no object has two points
+    are finished tracks, exactly what union-find gives. The points of all the others start alone and are merged into
+    clusters along matches, strongest evidence first, never so that an object has two points in a cluster:
+
+    1. *triangles*: matches that close a triangle, the entries of W∘W² (this is what breaks a giant component);
+    2. *squares*: matches that close a cycle of four;
+    3. *only choice*: a cluster's only match that contradicts nothing;
+    4. *few choices*: the best of at most 1/w such matches, w being the share of matches found wrong so far.
+
+    From the second round on two or more matches between the same two clusters come before all of these. What then has
+    no support stays unmatched. Among equal evidence matches of pairs with many matches come first, for wrong matches
+    are spread over the pairs more evenly than right ones.
+
+    Parameters
+    ----------
+    matchings
+        The problem. Weights, if there are any, decide between matches of equal evidence.
+    callback
+        Called after every round with the number of points that are settled; a true return value ends the merging.
+
+    Returns
+    -------
+    Outcome
+        Its labels are numbered from 0 by first point, -1 for points of no track. `details` says by which rule points
+        were placed (``"points"``), what became of the matches (``"matches"``), of the components (``"components"``)
+        and which share of all matches contradicts the tracks (``"wrong"``).
+
+    Notes
+    -----
+    Deterministic. Time O(Σ deg² + (m + M) log m) for some twenty rounds, memory O(m + M); all steps are vectorised over
+    all components at once.
+
+    Examples
+    --------
+    A wrong match, of point 1 of object 2 with point 0 of object 3, joins two tracks; union-find has to discard both.
+
+    >>> problem = Matchings.from_labels([0, 1, 0, 1, 0, 1, 0, 1], [2, 2, 2, 2])
+    >>> right = {key: block for key, block in problem.pairs().items() if key != (2, 3)}
+    >>> solve_large(Matchings.from_pairs(right | {(2, 3): [[1, 0]]}, [2, 2, 2, 2])).labels.tolist()
+    [0, 1, 0, 1, 0, 1, 0, 1]
+    """
+    watch = Stopwatch()
+    with watch("components"):
+        track, conflicted = _components(matchings)
+    with watch("merging"):
+        placed, n_iter, stopped = _grow(matchings, track, conflicted, callback)
+    with watch("labels"):
+        labels = _numbered(track)
+        details = _account(matchings, labels, conflicted, placed)
+    status = "stopped by the callback" if stopped else "done"
+    return Outcome(labels=labels, status=status, n_iter=n_iter, timings=watch.seconds, details=details)
+
+
+def _components(matchings: Matchings) -> tuple[Ints, Bools]:
+    """Return every point's component, as the number of its first point, and whether that component has a conflict."""
+    m, k = matchings.n_points, matchings.n_objects
+    a, b = matchings.endpoints.T
+    graph = sparse.coo_array((np.ones(len(a), dtype=np.int8), (a, b)), shape=(m, m))
+    n, component = connected_components(graph, directed=False)
+    key = np.sort(component.astype(np.int64) * k + matchings.point_objects)
+    broken = np.zeros(n, dtype=bool)
+    broken[key[1:][key[1:] == key[:-1]] // max(k, 1)] = True
+    first = np.empty(n, dtype=np.int64)
+    first[component[::-1]] = np.arange(m - 1, -1, -1)  # the last write stays, and that is the first point
+    return first[component], broken[component]
+
+
+def _conflicted_part(matchings: Matchings, conflicted: Bools) -> Quotient:
+    """Return the points of conflicted components as clusters of one, the matches weighed by their pair's size."""
+    points = np.flatnonzero(conflicted)
+    place = np.cumsum(conflicted) - 1
+    inside = conflicted[matchings.endpoints[:, 0]]
+    weights = np.sqrt(np.diff(matchings.pair_start))[matchings.match_pairs[inside]]
+    if matchings.weights is not None:
+        weights = weights * matchings.weights[inside]
+    return singletons(
+        points,
+        matchings.point_objects[points].astype(np.int64),
+        place[matchings.endpoints[inside]],
+        weights / weights.max(initial=1.0),
+    )
+
+
+def _grow(
+    matchings: Matchings, track: Ints, conflicted: Bools, callback: Callback | None
+) -> tuple[dict[str, int], int, bool]:
+    """Merge the conflicted points, rule after rule, and write each one's track (by its first point) into `track`.
+
+    Returns
+    -------
+    placed
+        Points that ceased to be alone, by rule.
+    n_iter
+        Rounds.
+    stopped
+        Whether the callback asked to stop.
+    """
+    q = _conflicted_part(matchings, conflicted)
+    total, n_iter, stopped = len(q.points), 0, False
+    rules: dict[str, Rule] = {"triangles": triangles, "squares": squares, "only choice": few_choices}
+    placed = dict.fromkeys([*rules, "few choices"], 0)
+    for name in placed:
+        if name in rules:
+            rule = rules[name]
+        else:
+            open_matches = int(q.count.sum())
+            rule = partial(few_choices, most=_most_choices(matchings, _written(q, track), open_matches))
+        merged = q.n
+        while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
+            gain = evidence(q, rule)
+            if not (gain > 0).any():
+                break
+            before = q
+            q = merge(q, gain)
+            merged = before.n - q.n
+            placed[name] += int((before.sizes == 1).sum() - (q.sizes == 1).sum())
+            q, done, first = prune(q)
+            track[done] = first
+            n_iter += 1
+            if callback is not None:
+                stopped = bool(callback(Progress("tracks", total - len(q.points), total)))
+    _written(q, track)
+    return placed, n_iter, stopped
+
+
+def _written(q: Quotient, track: Ints) -> Ints:
+    """Write the tracks of the points under consideration, by their first points, into `track`."""
+    track[q.points] = q.points[q.start[q.clusters()]]
+    return track
+
+
+def _most_choices(matchings: Matchings, track: Ints, open_matches: int) -> int:
+    """Return 1/w, w the share of matches that run between different tracks and are no longer open."""
+    a, b = matchings.endpoints.T
+    wrong = int((track[a] != track[b]).sum()) - open_matches
+    return max(matchings.n_matches // max(wrong, 1), 1)
+
+
+def _numbered(track: Ints) -> Ints:
+    """Number the tracks of two or more points from 0 by their first point; -1 for a point alone."""
+    size = np.bincount(track, minlength=len(track))
+    number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
+    return number[track]
+
+
+def _account(matchings: Matchings, labels: Ints, conflicted: Bools, placed: dict[str, int]) -> dict[str, Any]:
+    """Return how many points, matches and components were decided by which rule."""
+    a, b = matchings.endpoints.T
+    repaired = conflicted[a]
+    kept = (labels[a] == labels[b]) & (labels[a] >= 0)
+    removed = int((~kept).sum())
+    return {
+        "points": {
+            "consistent": int(((labels >= 0) & ~conflicted).sum()), **placed, "unmatched": int((labels < 0).sum())
+        },
+        "matches": {
+            "consistent": int((~repaired).sum()), "kept": int((repaired & kept).sum()), "removed": removed
+        },
+        "tracks": {
+            "consistent": len(np.unique(labels[(labels >= 0) & ~conflicted])),
+            "repaired": len(np.unique(labels[(labels >= 0) & conflicted])),
+        },
+        "wrong": removed / max(matchings.n_matches, 1),
+    }  # fmt: skip

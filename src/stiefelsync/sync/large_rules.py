@@ -1,0 +1,134 @@
+"""Evidence that two clusters of points are the same universe point, from strong to weak.
+
+Every rule takes a quotient whose edges are free of conflict and returns one number per edge: 0 where it has nothing to
+say, else in (0, 1], and the larger the sooner the edge should be merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.sync.large_merge import Quotient, conflicting, find, ranges
+
+__all__ = ["Rule", "evidence", "few_choices", "parallel", "squares", "triangle_counts", "triangles"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Rule = Callable[[Quotient], Floats]
+
+_PATHS_PER_CHUNK = 4_000_000
+_HUB = 64
+
+
+def evidence(q: Quotient, rule: Rule) -> Floats:
+    """Return the evidence of one rule, with parallel matches before everything else; shape (E,)."""
+    bundle = parallel(q)
+    return np.where(bundle > 0, 1 + bundle, rule(q))
+
+
+def parallel(q: Quotient) -> Floats:
+    """Two or more matches run between the clusters; the evidence is their density, weight / (|A| |B|).
+
+    Notes
+    -----
+    O(E). A cycle of matches of any length ends as such a bundle once the rest of it is merged.
+    """
+    sizes = q.sizes
+    return np.where(q.count >= 2, q.weight / (sizes[q.A] * sizes[q.B]), 0.0)
+
+
+def triangles(q: Quotient) -> Floats:
+    """Third clusters have matches with both: the entries of W∘W², counted by :func:`triangle_counts`."""
+    return _graded(q, triangle_counts(q.A, q.B, q.n))
+
+
+def triangle_counts(A: Ints, B: Ints, n: int) -> Ints:
+    """Count the triangles through every edge of a graph.
+
+    Parameters
+    ----------
+    A, B : (E,) int64
+        Edges between n vertices, A < B, sorted by (A, B), each once.
+
+    Notes
+    -----
+    O(Σ_{(a,c)} deg(c)) over edges a < c, in chunks so that memory stays bounded.
+
+    Examples
+    --------
+    >>> triangle_counts(np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3]), 4).tolist()
+    [1, 1, 1, 0]
+    """
+    key = A * n + B
+    out = np.searchsorted(A, np.arange(n + 1))
+    paths = np.diff(out)[B]
+    total = np.append(0, np.cumsum(paths))
+    support = np.zeros(len(A), dtype=np.int64)
+    first = 0
+    while first < len(A):
+        last = max(int(np.searchsorted(total, total[first] + _PATHS_PER_CHUNK, side="right")) - 1, first + 1)
+        edges = slice(first, last)
+        # Paths a < c < b made of the edges `one` and `two`; the third side is looked up.
+        one = np.repeat(np.arange(first, last), paths[edges])
+        two = ranges(out[B[edges]], paths[edges])
+        closed, three = find(key, A[one] * n + B[two])
+        for side in (one[closed], two[closed], three):
+            support += np.bincount(side, minlength=len(A))
+        first = last
+    return support
+
+
+def squares(q: Quotient) -> Floats:
+    """The edge lies on cycles of four clusters, opposite ones free of conflict.
+
+    Notes
+    -----
+    O(Σ deg²) over the clusters with at most 64 neighbours; the few with more are left out.
+    """
+    E, n = q.n_edges, q.n
+    source, end = np.concatenate([q.A, q.B]), np.concatenate([q.B, q.A])
+    order = np.argsort(source * n + end)
+    end, edge = end[order], order % E
+    degree = np.bincount(source, minlength=n)
+    each = np.repeat(degree, degree)
+    later = np.where(each <= _HUB, np.repeat(np.cumsum(degree), degree) - np.arange(2 * E) - 1, 0)
+    one, two = np.repeat(np.arange(2 * E), later), ranges(np.arange(2 * E) + 1, later)
+    # Two neighbours x < y of one cluster; x and y that share two clusters close a square.
+    key = end[one] * n + end[two]
+    order = np.argsort(key)
+    one, two, key = one[order], two[order], key[order]
+    group = np.cumsum(np.append(0, key[1:] != key[:-1])[: len(key)])
+    shared = np.bincount(group)[group]
+    some = np.flatnonzero(shared > 1)
+    some = some[~conflicting(q, end[one[some]], end[two[some]])]
+    support = np.zeros(E)
+    for side in (one, two):
+        support += np.bincount(edge[side[some]], weights=shared[some] - 1, minlength=E)
+    return _graded(q, support)
+
+
+def few_choices(q: Quotient, most: int = 1) -> Floats:
+    """The smaller cluster has no other candidate than the larger, or at most so many candidates in all.
+
+    The evidence is the density weight / (|A| |B|) shared among the candidates: a single match into a long track leaves
+    many absent ones unexplained.
+
+    Notes
+    -----
+    O(E). A point all of whose matches but one contradict the tracks most likely belongs where that one leads.
+    """
+    sizes, A, B = q.sizes, q.A, q.B
+    degree = np.bincount(A, minlength=q.n) + np.bincount(B, minlength=q.n)
+    choices = np.where(sizes[A] < sizes[B], degree[A], degree[B])
+    choices = np.where(sizes[A] == sizes[B], np.maximum(degree[A], degree[B]), choices)
+    return np.where(choices <= most, q.weight / (sizes[A] * sizes[B]) / choices, 0.0)
+
+
+def _graded(q: Quotient, support: Ints | Floats) -> Floats:
+    """Map support to [0, 1), weighed by how reliable the matches are."""
+    value = support * (q.weight / q.count)
+    graded: Floats = value / (1 + value)
+    return graded

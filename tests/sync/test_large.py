@@ -1,0 +1,239 @@
+"""Tracks in large universes: invariants, the scene's targets, and every vectorised step against a slow one."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stiefelsync import Matchings, datasets, score
+from stiefelsync.matching.graph import components, conflicts
+from stiefelsync.sync import large_merge, large_rules
+from stiefelsync.sync.large import solve_large
+
+SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Matchings:
+    """Small problems of any shape: mostly consistent ones with some matches sent elsewhere."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = np.array(draw(st.lists(st.integers(0, 6), min_size=2, max_size=8)))
+    truth = np.concatenate([[], *(rng.permutation(8)[:n] for n in sizes)]).astype(int)
+    clean = Matchings.from_labels(truth, sizes)
+    clean = clean.keep(rng.random(clean.n_matches) < draw(st.floats(0.2, 1)))
+    points = clean.indices.copy()
+    moved = rng.random(len(points)) < draw(st.floats(0, 0.6))
+    objects = clean.pair_objects[clean.match_pairs]
+    points[moved, 1] = rng.integers(0, 6, moved.sum()) % sizes[objects[moved, 1]]
+    return Matchings.from_arrays(objects, points, sizes, on_conflict="repair")
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_no_object_has_two_points_in_a_track(problem: Matchings) -> None:
+    labels = solve_large(problem).labels
+    Matchings.from_labels(labels, problem.sizes)  # raises if two points of an object carry one label
+    used = np.unique(labels[labels >= 0])
+    np.testing.assert_array_equal(used, np.arange(len(used)))
+    assert np.bincount(labels[labels >= 0]).min(initial=2) >= 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_consistent_components_stay_whole_and_tracks_stay_inside_components(problem: Matchings) -> None:
+    labels = solve_large(problem).labels
+    _, component = components(problem)
+    broken = np.isin(component, conflicts(problem, component).which)
+    for c in np.unique(component):
+        inside = labels[component == c]
+        if broken[component == c].any():
+            continue
+        assert len(set(inside.tolist())) == 1
+        assert (inside[0] == -1) == (len(inside) == 1)
+    for t in range(labels.max(initial=-1) + 1):
+        assert len(set(component[labels == t].tolist())) == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems())
+def test_account_adds_up(problem: Matchings) -> None:
+    outcome = solve_large(problem)
+    points, matches, tracks = (outcome.details[name] for name in ("points", "matches", "tracks"))
+    assert sum(points.values()) == problem.n_points
+    assert sum(matches.values()) == problem.n_matches
+    assert sum(tracks.values()) == outcome.labels.max(initial=-1) + 1
+    a, b = problem.endpoints.T
+    kept = (outcome.labels[a] == outcome.labels[b]) & (outcome.labels[a] >= 0)
+    assert matches["consistent"] + matches["kept"] == kept.sum()
+
+
+def test_without_wrong_matches_the_answer_is_union_find() -> None:
+    problem, _ = datasets.scene(**SCENE, wrong=0.0, rng=1)
+    _, component = components(problem)
+    size = np.bincount(component)
+    labels = solve_large(problem).labels
+    np.testing.assert_array_equal(labels < 0, size[component] == 1)
+    matched = labels >= 0
+    assert len(np.unique(np.stack([labels, component])[:, matched], axis=1).T) == labels.max() + 1
+    assert len(np.unique(component[matched])) == labels.max() + 1
+
+
+@pytest.mark.parametrize(("wrong", "least"), [(0.1, 0.99), (0.3, 0.96), (0.5, 0.85)])
+def test_scene_with_wrong_matches(wrong: float, least: float) -> None:
+    problem, truth = datasets.scene(**SCENE, wrong=wrong, rng=2)
+    outcome = solve_large(problem)
+    assert score(outcome.labels, truth).fscore >= least
+    a, b = problem.endpoints.T
+    assert abs(outcome.details["wrong"] - (truth[a] != truth[b]).mean()) < 0.03
+
+
+@pytest.mark.slow
+def test_million_points_need_less_than_three_gigabytes() -> None:
+    program = (
+        "from stiefelsync import datasets\n"
+        "from stiefelsync.sync.large import solve_large\n"
+        "problem, _ = datasets.scene(100_000, 1_000, 1_000, 2_000, wrong=0.3, missing=0.3, rng=0)\n"
+        "assert problem.n_points == 1_000_000\n"
+        "solve_large(problem)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 3e6  # kilobytes
+
+
+def test_same_score_whatever_the_order_of_objects() -> None:
+    problem, truth = datasets.scene(1_000, 40, 250, 500, 0.3, 0.3, rng=3)
+    order = np.random.default_rng(0).permutation(40)
+    turned = np.concatenate([truth[problem.offsets[o] : problem.offsets[o + 1]] for o in order])
+    one = score(solve_large(problem).labels, truth).fscore
+    other = score(solve_large(problem[order]).labels, turned).fscore
+    assert min(one, other) > 0.95
+    assert abs(one - other) < 0.01
+
+
+def test_equal_calls_give_equal_answers() -> None:
+    problem, _ = datasets.scene(1_000, 40, 250, 500, 0.4, 0.3, rng=4)
+    np.testing.assert_array_equal(solve_large(problem).labels, solve_large(problem).labels)
+
+
+def test_weight_decides_where_evidence_is_equal() -> None:
+    pairs = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}  # a path from one point of object 0 to another
+    for heavy in pairs:
+        weights = {key: [2.0 if key == heavy else 1.0] for key in pairs}
+        problem = Matchings.from_pairs(pairs, [2, 1, 1], weights=weights)
+        labels = solve_large(problem).labels
+        (a, b) = problem.keep(problem.weights == 2.0).endpoints[0]
+        assert labels[a] == labels[b] >= 0
+
+
+def test_no_matches_and_no_points() -> None:
+    assert solve_large(Matchings.from_pairs({}, [2, 0, 3])).labels.tolist() == [-1] * 5
+    assert solve_large(Matchings.from_pairs({}, [])).labels.tolist() == []
+
+
+def test_callback_sees_progress_and_can_stop() -> None:
+    problem, _ = datasets.scene(1_000, 40, 250, 500, 0.4, 0.3, rng=5)
+    seen: list[int] = []
+    full = solve_large(problem, callback=lambda progress: seen.append(progress.step))
+    assert seen == sorted(seen)
+    assert len(seen) == full.n_iter > 5
+    early = solve_large(problem, callback=lambda _: True)
+    assert early.n_iter == 1
+    assert early.status == "stopped by the callback"
+    Matchings.from_labels(early.labels, problem.sizes)
+
+
+# ---------------------------------------------------------------- the steps, against slow ones
+
+
+def quotient(rng: np.random.Generator, n: int = 40, k: int = 12, density: float = 0.15) -> large_merge.Quotient:
+    """A random quotient without conflicting edges: clusters of one to three objects."""
+    held = [np.sort(rng.permutation(k)[: rng.integers(1, 4)]) for _ in range(n)]
+    start = np.append(0, np.cumsum([len(h) for h in held]))
+    edges = [(i, j) for i, j in combinations(range(n), 2) if rng.random() < density and not set(held[i]) & set(held[j])]
+    A, B = np.array(edges).T
+    return large_merge.Quotient(
+        rng.permutation(start[-1]), np.concatenate(held), start, A, B,
+        rng.integers(1, 4, len(A)), rng.random(len(A)) + 0.1, np.zeros(n, dtype=bool),
+    )  # fmt: skip
+
+
+def adjacency(q: large_merge.Quotient) -> np.ndarray:
+    W = np.zeros((q.n, q.n), dtype=int)
+    W[q.A, q.B] = W[q.B, q.A] = 1
+    return W
+
+
+def shares_an_object(q: large_merge.Quotient, i: int, j: int) -> bool:
+    return bool(set(q.objects[q.start[i] : q.start[i + 1]]) & set(q.objects[q.start[j] : q.start[j + 1]]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_triangle_counts_are_entries_of_the_square(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    q = quotient(np.random.default_rng(seed), density=0.4)
+    W = adjacency(q)
+    expected = (W @ W)[q.A, q.B]
+    np.testing.assert_array_equal(large_rules.triangle_counts(q.A, q.B, q.n), expected)
+    monkeypatch.setattr(large_rules, "_PATHS_PER_CHUNK", 3)
+    np.testing.assert_array_equal(large_rules.triangle_counts(q.A, q.B, q.n), expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_squares_are_cycles_of_four_without_opposite_conflicts(seed: int) -> None:
+    q = quotient(np.random.default_rng(seed))
+    W = adjacency(q)
+    cycles = np.zeros(q.n_edges, dtype=int)
+    for e, (a, b) in enumerate(zip(q.A, q.B, strict=True)):
+        for c in np.flatnonzero(W[b]):
+            for d in np.flatnonzero(W[c] & W[a]):
+                if c == a or d == b:
+                    continue
+                # Each cycle a b c d has the diagonals a c and b d, and speaks as often as they are free of conflict.
+                cycles[e] += int(not shares_an_object(q, a, c)) + int(not shares_an_object(q, b, d))
+    value = cycles * q.weight / q.count
+    np.testing.assert_allclose(large_rules.squares(q), value / (1 + value))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_conflicting(seed: int) -> None:
+    q = quotient(np.random.default_rng(seed))
+    A, B = np.triu_indices(q.n, 1)
+    expected = [shares_an_object(q, i, j) for i, j in zip(A, B, strict=True)]
+    np.testing.assert_array_equal(large_merge.conflicting(q, A, B), expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_merge_keeps_points_counts_and_constraints(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    q = quotient(rng)
+    after = large_merge.merge(q, rng.random(q.n_edges))
+    assert after.n < q.n
+    assert set(after.points) == set(q.points)
+    for i in range(after.n):
+        objects = after.objects[after.start[i] : after.start[i + 1]]
+        assert (np.diff(objects) > 0).all()
+    assert (after.A < after.B).all()
+    assert (np.diff(after.A * after.n + after.B) > 0).all()
+    where = np.empty(len(q.points), dtype=int)
+    where[after.points] = after.clusters()
+    ends = where[q.points[q.start[:-1]]]
+    between = ends[q.A] != ends[q.B]
+    assert after.count.sum() <= q.count[between].sum()
+    assert after.count.sum() >= q.count[between].sum() - q.count.max() * q.n
+
+
+def test_merge_drops_an_edge_that_can_never_be_merged() -> None:
+    q = large_merge.singletons(np.arange(3), np.array([0, 1, 0]), np.array([[0, 1], [1, 2]]), np.array([2.0, 1.0]))
+    q = large_merge.merge(q, np.array([2.0, 1.0]))
+    assert q.points.tolist() == [0, 1, 2]
+    assert q.start.tolist() == [0, 2, 3]
+    rest, points, track = large_merge.prune(q)
+    assert rest.n == rest.n_edges == 0
+    assert points.tolist() == [0, 1, 2]
+    assert track.tolist() == [0, 0, 2]
