@@ -111,6 +111,8 @@ class Method:
         When to choose it, in one sentence.
     extra
         The extra of this package it needs, if any.
+    sized
+        Whether it needs to be told the universe size; others find it themselves.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Method:
     reference: str
     choose: str
     extra: str | None = None
+    sized: bool = True
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -145,11 +148,12 @@ def register(
     reference: str,
     choose: str,
     extra: str | None = None,
+    sized: bool = True,
 ) -> Callable[[AnyRun], AnyRun]:
     """Return a decorator that enters a function of signature :class:`Run` into `METHODS`."""
 
     def enter(run: AnyRun) -> AnyRun:
-        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra)
+        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra, sized)
         return run
 
     return enter

@@ -16,8 +16,11 @@ from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["synchronise"]
 
-# A dense (m, d) relaxation beyond this many entries (2 GB) is refused.
+# A dense (m, d) relaxation beyond this many entries (2 GB) is refused …
 _MOST_ENTRIES = 250_000_000
+# … and beyond this many, unless a universe size is given, the presets hand over to "tracks".
+_COMFORTABLE_ENTRIES = 20_000_000
+_DENSE_PRESETS = ("accurate", "fast")
 
 
 def synchronise(
@@ -40,7 +43,8 @@ def synchronise(
         Too large is harmless for "accurate" and "fast", too small cannot be repaired.
     method
         One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
-        is the paper's, exactly; the rest are there to compare with.
+        is the paper's, exactly; the rest are there to compare with. Where the universe is to be estimated and is so
+        large that a dense (m, d) matrix is out of reach, the first two hand over to "tracks"; the result says so.
     rng
         Seed or generator. None means seed 0, so that equal calls give equal answers.
     callback
@@ -64,19 +68,26 @@ def synchronise(
     for name in options:
         if name not in chosen.options:
             raise unknown_name(f"option of method {method!r}", name, chosen.options or ["(none)"])
+    if universe == "auto" and method in _DENSE_PRESETS and _too_large(matchings, _COMFORTABLE_ENTRIES):
+        chosen, options = find_method("tracks"), {}
     generator = np.random.default_rng(0 if rng is None else rng)
     watch = Stopwatch()
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
-    if d * matchings.n_points > _MOST_ENTRIES:
+    if chosen.sized and d * matchings.n_points > _MOST_ENTRIES:
         raise InputError(
             f"method {method!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
-            " use method='tracks', which splits large universes into pieces"
+            " use method='tracks', which needs none"
         )
     outcome = chosen.run(matchings, d, rng=generator, callback=callback, **options)
     labels = outcome.labels
-    size = d if labels is None else max(d, int(labels.max(initial=-1)) + 1)
-    return Synchronisation(matchings, method, outcome, size, estimate, {**watch.seconds, **outcome.timings})
+    highest = -1 if labels is None else int(labels.max(initial=-1))
+    size = max(d, highest + 1) if chosen.sized else highest + 1
+    return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
+
+
+def _too_large(matchings: Matchings, limit: int) -> bool:
+    return int(matchings.sizes.max(initial=0)) * matchings.n_points > limit
 
 
 def _check_problem(matchings: Matchings) -> None:
@@ -94,6 +105,8 @@ def _universe(
     if isinstance(universe, str):
         if universe != "auto":
             raise unknown_name("universe", universe, ["auto", "or a whole number"])
+        if not method.sized:
+            return int(matchings.sizes.max()), None
         if callback is not None:
             callback(Progress("estimating the universe", 0))
         estimate = estimate_universe(matchings)

@@ -19,6 +19,7 @@ __all__ = ["run"]
     cost="O(m + M)",
     reference="Moulon, Monasse: Unordered feature tracking made fast and easy, CVMP 2012",
     choose="to see what structure-from-motion programs do; one wrong match can destroy two tracks",
+    sized=False,
 )
 def run(
     matchings: Matchings,
