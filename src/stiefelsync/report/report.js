@@ -54,13 +54,13 @@
     const none = colour("--map-none"), step = side / Math.max(n, 1), gap = step > 9 ? 1 : 0;
     for (let r = 0; r < n; r++) for (let s = 0; s < n; s++) {
       const count = counts[kind][r * n + s];
-      context.fillStyle = count ? mix(low, high, Math.sqrt(count / top[kind])) : none;
+      context.fillStyle = count ? mix(low, high, count / top[kind]) : none;
       const x = Math.round(s * step), y = Math.round(r * step);
       context.fillRect(x, y, Math.round((s + 1) * step) - x - gap, Math.round((r + 1) * step) - y - gap);
     }
     if (cell && n) {
-      context.strokeStyle = colour("--orange");
-      context.lineWidth = 2;
+      context.strokeStyle = colour("--ink");
+      context.lineWidth = 2.5;
       context.strokeRect(cell[1] * step, cell[0] * step, Math.max(step, 3), Math.max(step, 3));
     }
   };
@@ -69,6 +69,7 @@
     return first === last ? name(first) : name(first) + " … " + name(last);
   };
   const showCell = (where) => {
+    if (cell && cell[0] === where[0] && cell[1] === where[1]) return;
     cell = where;
     maps.forEach(drawMap);
     const [r, s] = cell, c = r * n + s;
@@ -176,7 +177,7 @@
     return [box[0] + (side ? 16 : box[2] - 16), box[1] + 36 + share * (box[3] - 44)];
   };
 
-  // The matches to draw: everything that changed first, then kept ones thinned evenly.
+  // The matches to draw: removed ones first, added ones in at most half of the room, kept ones in the rest.
   const choose = (pair) => {
     const wanted = within[mode()], least = Number(threshold.value), limit = Number(byId("lines").value);
     const groups = { kept: [], removed: [], added: [] };
@@ -186,7 +187,9 @@
     }
     const thin = (list, room) => list.length <= room ? list
       : Array.from({ length: Math.max(room, 0) }, (_, c) => list[Math.floor(c * list.length / room)]);
-    const changed = thin([...groups.removed, ...groups.added], limit);
+    const removed = thin(groups.removed, limit);
+    const room = groups.kept.length ? Math.max((limit - removed.length) / 2, limit - removed.length - groups.kept.length) : limit;
+    const changed = [...removed, ...thin(groups.added, Math.floor(room))];
     return { drawn: [...thin(groups.kept, limit - changed.length), ...changed],
       total: groups.kept.length + groups.removed.length + groups.added.length };
   };
@@ -234,7 +237,7 @@
     if (!data.pairs.length) return;
     const pair = matchesOf(current), ends = order.map((c) => [pair.i, pair.j][c]), width = canvas.clientWidth;
     const plan = layout(...ends, width);
-    canvas.style.height = plan.height + "px";
+    canvas.style.aspectRatio = width + " / " + plan.height;
     const context = sharpen(canvas, width, plan.height);
     const pictures = ends.map(photographOf);
     ends.forEach((i, side) => {
@@ -285,7 +288,7 @@
         confidence === 255 ? "" : ", confidence " + confidence + " %");
       return;
     }
-    const share = drawn < total ? number(drawn) + " of " + number(total) + " lines drawn, kept matches thinned first" : number(total) + (total === 1 ? " line" : " lines");
+    const share = drawn < total ? number(drawn) + " of " + number(total) + " lines drawn; choose more under Lines" : number(total) + (total === 1 ? " line" : " lines");
     say(status, [number(pair.kept) + " kept"], ", ", [number(pair.removed) + " removed"], ", ", [number(pair.added) + " added"],
       " — " + share + ". Point at a keypoint, or use the arrow keys, to follow one match.");
   };
@@ -368,7 +371,8 @@
   setUpViewer();
   setUpTable();
   redraw();
-  new ResizeObserver(redraw).observe(document.querySelector("main"));
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; redraw(); } });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   window.addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; redraw(); });
   window.addEventListener("afterprint", () => { delete document.documentElement.dataset.theme; redraw(); });
