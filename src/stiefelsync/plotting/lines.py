@@ -118,7 +118,9 @@ def _draw_pair(
     ax.set_xlim(-2, width * (2 + GAP) + 2)
     ax.set_ylim(height + 2, -2)
     ax.set_aspect("equal")
-    ax.axis("off")
+    ax.set_axis_off()
+    ax.set_xticks([])
+    ax.set_yticks([])
 
 
 def _paint(ax: Any, polygon: NDArray[np.float64], shade: float, kind: str) -> None:

@@ -40,7 +40,7 @@ def matrices(before: Matchings, after: Matchings, labels: ArrayLike | None = Non
     >>> len(matrices(before, before.keep([True, False])).axes)
     2
     """
-    figure = blank(11, 5.9)
+    figure = blank(11, 6.5)
     left, right = figure.subplots(1, 2)
     draw_changes(left, right, before, after, labels)
     return figure

@@ -34,8 +34,8 @@ def overview(result: Synchronisation) -> Figure:
     labels = result.labels if result.consistent else None
     U, history = result.outcome.U, result.outcome.history
     extra = [part for part in (U, history) if part is not None]
-    figure = blank(11, 5.9 + (4.2 if extra else 0))
-    rows: Any = figure.subfigures(2 if extra else 1, 1, height_ratios=[5.6, 4.2] if extra else None, squeeze=False)
+    figure = blank(11, 6.5 + (4.3 if extra else 0))
+    rows: Any = figure.subfigures(2 if extra else 1, 1, height_ratios=[6.5, 4.3] if extra else None, squeeze=False)
     left, right = rows[0, 0].subplots(1, 2)
     draw_changes(left, right, result.input, result.matchings(), labels)
     if extra:
