@@ -1,0 +1,67 @@
+"""``stiefelsync reproduce``: the paper's figures, and what became of its claims."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stiefelsync.cli.options import Json, Seed
+from stiefelsync.cli.terminal import note, show, show_json, table, track
+from stiefelsync.experiments.experiment import Settings
+from stiefelsync.experiments.reproduce import plan, reproduce
+
+__all__ = ["run"]
+
+
+def run(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="house, house-matches, synthetic, house-ablation, synthetic-ablation, powers, sparsity, convergence,"
+            " or all.",
+        ),
+    ] = "all",
+    output: Annotated[Path, typer.Option("--output", help="Folder for records, figures and index.html.")] = Path(
+        "reproduction"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="A small honest version, in minutes.")] = False,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes to run on.")] = 1,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Seeds per point; each experiment's own number by default.")
+    ] = None,
+    step: Annotated[int, typer.Option("--step", min=1, help="Step of k on the house sequence.")] = 20,
+    photographs: Annotated[
+        bool, typer.Option("--photographs/--no-photographs", help="Draw match lines over the photographs.")
+    ] = True,
+    json: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Run the paper's experiments, draw their figures and say which of its claims hold.
+
+    Records are kept as they are made: an interrupted run goes on where it ended when the same command is given again.
+    The house sequence is found through STIEFELSYNC_DATA.
+
+    Example: stiefelsync reproduce all --quick --output reproduction
+    """
+    settings = Settings(quick, seeds, seed, step, photographs)
+    todo = plan(experiment, output, settings, workers=workers)
+    with track("reproducing", todo.steps) as advance:
+        findings = reproduce(todo, progress=advance)
+    index = output / "index.html"
+    if json:
+        rows = [{"experiment": f.experiment, **asdict(f.verdict)} for f in findings]
+        show_json({"index": str(index), "instances": len({task.key for task in todo.tasks}), "findings": rows})
+        return
+    show(
+        table(
+            "what became of the paper's claims",
+            ["experiment", "finding", "claim"],
+            [[f.experiment, f.verdict.finding, f.verdict.claim] for f in findings],
+            left=3,
+        )
+    )
+    note(f"figures and numbers: {index}")

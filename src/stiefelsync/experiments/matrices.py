@@ -1,0 +1,47 @@
+"""Pictures of relaxed solutions U kept in records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.experiments.records import Record
+from stiefelsync.experiments.tasks import load, unpack
+from stiefelsync.plotting.canvas import blank
+from stiefelsync.plotting.relaxed import colour_bar, draw_heatmap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_matrices"]
+
+
+def draw_matrices(panels: Sequence[tuple[str, Record]]) -> Figure:
+    """Draw the matrices U side by side on one scale, rows by true label and columns by the label each stands for.
+
+    In this order a perfect U shows a straight staircase.
+    """
+    matrices = [(title, _ordered(record)) for title, record in panels]
+    figure = blank(7.2, 3.4)
+    axes = figure.subplots(1, len(matrices), squeeze=False)[0]
+    limit = max(float(np.abs(U).max()) for _, U in matrices)
+    for ax, (title, U) in zip(axes, matrices, strict=True):
+        image = draw_heatmap(ax, U, title, limit=limit)
+        ax.title.set_size(9)
+        ax.set_ylabel(f"{len(U)} points, by true label" if ax is axes[0] else "", fontsize=8)
+        ax.xaxis.label.set_size(8)
+    colour_bar(figure, image, axes)
+    return figure
+
+
+def _ordered(record: Record) -> NDArray[np.float64]:
+    U = unpack(record.result["U"])
+    if record.task.problem["data"] == "toy":
+        return U
+    _, truth, d = load(record.task.problem, record.task.seed)
+    energy = np.zeros((d, U.shape[1]))
+    np.add.at(energy, truth, U**2)
+    return U[np.ix_(np.argsort(truth, kind="stable"), np.argsort(energy.argmax(axis=0), kind="stable"))]

@@ -1,0 +1,93 @@
+"""From a name to a page: run what is missing, evaluate, draw, write the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stiefelsync.experiments.catalogue import EXPERIMENTS, find_experiments
+from stiefelsync.experiments.experiment import Experiment, Settings, Verdict
+from stiefelsync.experiments.index import Section, write_index
+from stiefelsync.experiments.records import Store
+from stiefelsync.experiments.runner import count_steps, run
+from stiefelsync.experiments.tasks import Task
+from stiefelsync.plotting.canvas import blank, save
+
+__all__ = ["Finding", "Plan", "plan", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim of one experiment and what became of it."""
+
+    experiment: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do.
+
+    Attributes
+    ----------
+    steps
+        Instances that have no record yet.
+    """
+
+    experiments: tuple[Experiment, ...]
+    tasks: tuple[Task, ...]
+    store: Store
+    settings: Settings
+    output: Path
+    workers: int
+    steps: int
+
+
+def plan(name: str, output: Path, settings: Settings, *, workers: int = 1) -> Plan:
+    """Return what `reproduce` would do in a folder, which may hold records of an earlier run."""
+    experiments = tuple(find_experiments(name))
+    store = Store(output / "records.jsonl")
+    tasks = tuple(task for experiment in experiments for task in experiment.tasks(settings))
+    return Plan(experiments, tasks, store, settings, output, workers, count_steps(tasks, store, workers=workers))
+
+
+def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = None) -> list[Finding]:
+    """Carry out a plan: records to ``records.jsonl``, figures as PDF and PNG, findings to ``index.html``.
+
+    Everything the index shows comes from the records, so a folder whose records are complete is drawn anew at once. The
+    index has a section for every experiment whose records are in the folder, also from earlier runs.
+
+    Parameters
+    ----------
+    progress
+        Called with the number of instances done, of ``plan.steps``, and what was done last.
+
+    Returns
+    -------
+    list of Finding
+        Of the planned experiments.
+    """
+    blank(1, 1)  # without matplotlib, say so before the long run
+    plan.output.mkdir(parents=True, exist_ok=True)
+    run(plan.tasks, plan.store, workers=plan.workers, progress=progress)
+    sections = []
+    for experiment in EXPERIMENTS.values():
+        tasks = experiment.tasks(plan.settings)
+        records = plan.store.select(tasks)
+        if len(records) < len(tasks):
+            continue
+        files = []
+        for name, figure in experiment.plot(records, plan.settings).items():
+            if experiment in plan.experiments:
+                save(figure, plan.output / f"{name}.pdf")
+                save(figure, plan.output / f"{name}.png")
+            files.append(name)
+        sections.append(Section(experiment, tuple(files), tuple(experiment.evaluate(records)), len(records)))
+    write_index(plan.output / "index.html", sections, plan.settings)
+    return [
+        Finding(section.experiment.name, verdict)
+        for section in sections
+        if section.experiment in plan.experiments
+        for verdict in section.verdicts
+    ]
