@@ -21,9 +21,7 @@ Format = Annotated[str | None, typer.Option("--format", help="Format of the inpu
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
 Unused = Annotated[int, typer.Option("--seed", min=0, help="Taken by every verb; this one draws nothing at random.")]
-Method = Annotated[
-    str, typer.Option("--method", help="See: stiefelsync methods. auto: accurate, or tracks if the universe is large.")
-]
+Method = Annotated[str, typer.Option("--method", help="One of those listed by: stiefelsync methods.")]
 Universe = Annotated[
     str, typer.Option("--universe", metavar="auto|N", help="Size of the universe, or auto to estimate it.")
 ]

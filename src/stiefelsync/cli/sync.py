@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -19,27 +20,23 @@ from stiefelsync.cli.options import (
     Universe,
     parse_universe,
     share_out,
-)  # fmt: skip
+)
 from stiefelsync.cli.paths import check_outputs
-from stiefelsync.cli.terminal import facts, note, number, percent, progress, show, show_json
+from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
+from stiefelsync.errors import InputError
 from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
-from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.registry import METHODS, find_method
+from stiefelsync.sync.registry import find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["run"]
 
-# What --method auto means, and the number of points times points of the largest object that divides the two.
-AUTO = ("accurate", "tracks")
-LARGE = 5_000_000
-
 
 def run(
     input: Input,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)],
-    method: Method = "auto",
+    method: Method = "accurate",
     universe: Universe = "auto",
     format: Format = None,
     add: Annotated[
@@ -52,7 +49,6 @@ def run(
     page: Annotated[Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")] = None,
     images: Images = None,
     option: Options = [],  # noqa: B006  typer copies it
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes for large problems.")] = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -65,25 +61,21 @@ def run(
     check_outputs(input, output, plot, page)
     if plot is not None:
         plotting.check_path(plot)
+    if images is not None and (page is None or not images.is_dir()):
+        raise InputError("--images goes with --report" if page is None else f"{images} is no folder of images")
     size = parse_universe(universe)
     reader = io.detect(input) if format is None else find(format)
     writer = output_format(output, None, input)
-    candidates = [m for m in AUTO if m in METHODS] if method == "auto" else [method]
-    names = {name for candidate in candidates for name in find_method(candidate).options}
-    given = share_out(option, reader=reader.read_options, writer=writer.write_options, method=names)
+    given = share_out(
+        option, reader=reader.read_options, writer=writer.write_options, method=find_method(method).options
+    )
     problem = io.read(input, format, **given["reader"])
-    chosen = suitable(problem) if method == "auto" else method
-    if workers is not None:
-        if "workers" in find_method(chosen).options:
-            given["method"]["workers"] = workers
-        else:
-            note(f"method {chosen} runs in one process; --workers is ignored")
     with progress(f"synchronising {input.name}") as callback:
-        result = synchronise(problem, size, method=chosen, rng=seed, callback=callback, **given["method"])
-    if plot is not None:
-        plotting.save(plotting.overview(result), plot)
+        result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
     if page is not None:
         report.write_report(page, problem, result, images=images, source=input)
+    if plot is not None:
+        plotting.save(plotting.overview(result), plot)
     io.write(result, output, like=input, add=add, **given["writer"])
     figures = _figures(result, writer.adds if add is None else add)
     if json:
@@ -92,16 +84,12 @@ def run(
         return
     show(facts(f"{input} → {output}", _lines(figures, result)))
     if writer.name == "colmap":
-        show("", "next, with the folder of the images:", f"  {_mapper(output)}")
+        show("", "next:", f"  {_mapper(output, images)}")
 
 
-def suitable(problem: Matchings) -> str:
-    """Return the method that suits the size of a problem."""
-    return AUTO[problem.n_points * int(problem.sizes.max(initial=0)) > LARGE]
-
-
-def _mapper(output: Path) -> str:
-    return f"mkdir -p sparse && colmap mapper --database_path {output} --image_path IMAGES --output_path sparse"
+def _mapper(output: Path, images: Path | None) -> str:
+    database, folder = quote(str(output)), "IMAGES" if images is None else quote(str(images))
+    return f"mkdir -p sparse && colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
 
 
 def _figures(result: Synchronisation, adds: bool) -> dict[str, Any]:

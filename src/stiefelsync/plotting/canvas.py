@@ -48,7 +48,7 @@ def tidy(ax: Any, title: str = "", *, xlabel: str = "", ylabel: str = "") -> Non
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a picture that can be written, or say what is wrong with it.
+    """Return the path of a picture that can be drawn, or say what is wrong: its ending, or no matplotlib.
 
     Examples
     --------
@@ -59,6 +59,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix.lower() not in _SUFFIXES:
         raise InputError(f"a picture must end in .png, .pdf or .svg, got {str(target)!r}")
+    blank(1, 1)
     return target
 
 

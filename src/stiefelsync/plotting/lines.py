@@ -115,8 +115,8 @@ def _draw_pair(
         f"{when}: {len(right)} matches, {int(right.sum())} right, {int((~right).sum())} wrong",
         fontsize=10, color=INK, loc="left", pad=4,
     )  # fmt: skip
-    ax.set_xlim(-2, width * (2 + GAP) + 2)
-    ax.set_ylim(height + 2, -2)
+    ax.set_xlim(-5, width * (2 + GAP) + 5)
+    ax.set_ylim(height + 5, -5)
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.set_xticks([])
