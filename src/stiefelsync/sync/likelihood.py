@@ -12,6 +12,11 @@ count one half each. Against "c is absent everywhere else", giving label c to po
 
 with U (m, d) the labels as a 0/1 (or soft) matrix, O (k, d) the objects' occupied labels and n the size of an object.
 With β = γ this is the familiar score "matches minus θ times cluster size"; for full permutations it is W U alone.
+
+Labels have a prior: object i holds label c with a probability of c's own, these being beta distributed. A label that s
+other objects hold then earns log(s + κρ) − log(k − 1 − s + κ(1 − ρ)) more. All parameters are fitted to the labels; κ,
+by moments, is infinite and the prior constant when labels differ in size no more than chance. When a universe is
+chosen too large the fragments of its points do differ: the larger then attract, and the smaller empty out.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from scipy.special import betaln, xlogy
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["Evidence", "Odds", "Tally", "log_likelihood", "odds", "tally"]
+__all__ = ["Evidence", "Odds", "Tally", "beta_fit", "log_likelihood", "odds", "tally"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -128,12 +133,15 @@ class Tally:
     ----------
     right, present : (k, k)
         Matches that join equal labels, and labels the two objects share.
+    holders : (d,)
+        Objects that hold each label.
     found, matched, rows
         Over all blocks and both readings: rows that are matched and have a partner; matched rows; rows.
     """
 
     right: Floats
     present: Floats
+    holders: Floats
     found: float
     matched: float
     rows: float
@@ -148,15 +156,41 @@ class Tally:
         return p, r1, r0
 
     @property
-    def concentration(self) -> float:
-        """κ of the beta distribution of p over blocks, by moments: small when some blocks are good and some bad."""
-        upper = np.triu(self.present, 1) > 0
-        n, r = self.present[upper], self.right[upper]
-        if not len(n):
-            return np.inf
-        share, p = n / n.sum(), r.sum() / n.sum()
-        excess = float(share @ (r / n - p) ** 2 - share @ (p * (1 - p) / n))
-        return np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, 0.5)
+    def reliability(self) -> tuple[Floats, Floats]:
+        """Right matches and shared labels of the blocks i < j that share any."""
+        upper = np.triu(self.present, 1) > 1e-6
+        return self.right[upper], self.present[upper]
+
+    @property
+    def popularity(self) -> tuple[float, float]:
+        """ρ and κ of the beta distribution of the labels' observation rates."""
+        held = self.holders[self.holders > 1e-6]
+        p, kappa = beta_fit(held, np.full(len(held), float(len(self.right))), least=1.0)
+        return min(max(p, 1e-3), 1 - 1e-3), kappa
+
+
+def beta_fit(hits: Floats, trials: Floats, *, least: float) -> tuple[float, float]:
+    """Return mean p and concentration κ of a beta distribution of success rates, by moments; κ = ∞ for equal rates.
+
+    Parameters
+    ----------
+    hits, trials : (n,)
+        Successes among trials of each of n binomial variables.
+    least
+        Lower bound of κ.
+
+    Examples
+    --------
+    >>> beta_fit(np.array([5.0, 5.0]), np.array([10.0, 10.0]), least=1.0)
+    (0.5, inf)
+    >>> beta_fit(np.array([0.0, 10.0]), np.array([10.0, 10.0]), least=1.0)
+    (0.5, 1.0)
+    """
+    if not len(trials):
+        return 0.5, np.inf
+    share, p = trials / trials.sum(), float(hits.sum() / trials.sum())
+    excess = float(share @ (hits / trials - p) ** 2 - share @ (p * (1 - p) / trials))
+    return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, least)
 
 
 def tally(evidence: Evidence, U: Floats | Ints) -> Tally:
@@ -184,7 +218,7 @@ def tally(evidence: Evidence, U: Floats | Ints) -> Tally:
     if evidence.partial:
         found = float(np.sum((evidence.by_object(np.ones(len(evidence.indices))).T @ U) * O))
     rows = float(evidence.compared.sum(axis=1) @ evidence.matchings.sizes)
-    return Tally(right + right.T, present, found, float(len(evidence.indices)), rows)
+    return Tally(right + right.T, present, O.sum(axis=0), found, float(len(evidence.indices)), rows)
 
 
 @dataclass(frozen=True)
@@ -199,17 +233,27 @@ class Odds:
         β − γ of each stored entry; None when it carries no information.
     size : (k, k)
         γ where two objects were compared (β when nothing is partial), else 0.
+    popularity
+        ρ and κ of the prior.
     """
 
     right: Floats
     seen: Floats | None
     size: Floats
+    popularity: tuple[float, float] = (0.5, np.inf)
+
+    def prior(self, holders: Floats, k: int) -> Floats | float:
+        """Return what the prior adds for labels that so many *other* objects, of k in all, hold."""
+        p, kappa = self.popularity
+        if not np.isfinite(kappa):
+            return 0.0
+        return np.asarray(np.log(holders + kappa * p) - np.log(np.maximum(k - 1 - holders, 0) + kappa * (1 - p)))
 
     def scores(self, evidence: Evidence, U: Floats) -> Floats:
         """Return S, shape (m, d), for soft or hard labels U; O(nnz·d)."""
         O = evidence.membership @ U
         S = evidence.matrix(self.right) @ U
-        shared = self.size @ O
+        shared = self.size @ O + self.prior(O.sum(axis=0) - O, len(O))
         if self.seen is not None:
             M = evidence.by_object(0.5 * self.seen)
             S += M @ O
@@ -233,7 +277,7 @@ def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds
     p, r1, r0 = counts.rates
     k = evidence.matchings.n_objects
     P = np.full((k, k), p)
-    if blocks is not None and np.isfinite(kappa := blocks.concentration):
+    if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
     R1 = (1 - P) * (r1 / (1 - p))
     n = np.maximum(evidence.matchings.sizes, 1).astype(np.float64)
@@ -241,16 +285,17 @@ def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds
     beta = np.log(R1) - np.log(r0)
     right = alpha.ravel()[evidence.blocks] * evidence.weights
     if not evidence.partial:
-        return Odds(right, None, beta * evidence.compared)
+        return Odds(right, None, beta * evidence.compared, counts.popularity)
     gamma = np.log(1 - P - R1) - np.log(1 - r0)
-    return Odds(right, (beta - gamma).ravel()[evidence.blocks], gamma * evidence.compared)
+    return Odds(right, (beta - gamma).ravel()[evidence.blocks], gamma * evidence.compared, counts.popularity)
 
 
 def log_likelihood(evidence: Evidence, labels: Ints) -> float:
-    """Return the log-likelihood of the matches under `labels`, rates and their spread over blocks fitted to them.
+    """Return the log-likelihood of matches and labels, all rates and their spread fitted to the labels.
 
-    The number of right matches of a block is beta-binomial, the rest multinomial. Comparable between labellings of one
-    problem; O(nnz + k²·d).
+    The number of right matches of a block is beta-binomial, and so is the number of objects that hold a label (an
+    unmatched point holds one of its own); the rest is multinomial. Comparable between labellings of one problem;
+    O(nnz + k²·d).
 
     Examples
     --------
@@ -259,14 +304,9 @@ def log_likelihood(evidence: Evidence, labels: Ints) -> float:
     True
     """
     counts = tally(evidence, labels)
-    upper = np.triu(counts.present, 1) > 0
-    n, r = counts.present[upper], counts.right[upper]
-    p, kappa = (r.sum() + 1e-9) / (n.sum() + 2e-9), counts.concentration
-    if np.isfinite(kappa):
-        a, b = kappa * p, kappa * (1 - p)
-        binomial = float(np.sum(betaln(r + a, n - r + b) - betaln(a, b)))
-    else:
-        binomial = float(xlogy(r, p).sum() + xlogy(n - r, 1 - p).sum())
+    held = np.append(counts.holders[counts.holders > 0], np.ones(int((labels < 0).sum())))
+    binomial = _beta_binomial(*counts.reliability, least=0.5)
+    binomial += _beta_binomial(held, np.full(len(held), float(len(counts.right))), least=1.0)
     present = float(counts.present.sum())
     wrong = max(counts.found - float(counts.right.sum()), 0.0)
     stray = max(counts.matched - counts.found, 0.0)
@@ -278,6 +318,15 @@ def log_likelihood(evidence: Evidence, labels: Ints) -> float:
         - (wrong + stray) * spread
     )
     return binomial + 0.5 * rest
+
+
+def _beta_binomial(hits: Floats, trials: Floats, least: float) -> float:
+    """Return the log-likelihood of sequences with so many hits, at the fitted beta distribution."""
+    p, kappa = beta_fit(hits, trials, least=least)
+    a, b = kappa * p, kappa * (1 - p)
+    if np.isfinite(kappa) and a > 0 and b > 0:
+        return float(np.sum(betaln(hits + a, trials - hits + b) - betaln(a, b)))
+    return float(xlogy(hits, p).sum() + xlogy(trials - hits, 1 - p).sum())
 
 
 def _profile(x: float, y: float) -> float:

@@ -121,6 +121,7 @@ class _State:
         self.local = rows - evidence.matchings.offsets[evidence.owner[rows]]
         U = evidence.one_hot(labels)
         self.O: Floats = evidence.membership @ U
+        self.holders: Floats = self.O.sum(axis=0)
         self.shared: Floats = rates.size @ self.O
         self.seen: list[Any] | None = None
         if rates.seen is not None:
@@ -139,6 +140,7 @@ class _State:
         S: Floats = matched.reshape(b - a, d + 1)[:, :d] + self.shared[i]
         if self.seen is not None:
             S += self.seen[i] @ self.O
+        S += self.rates.prior(self.holders - self.O[i], len(self.O))
         return S
 
     def relabel(self, i: int, alone: bool) -> bool:
@@ -169,6 +171,7 @@ class _State:
         occupied = change.sum(axis=0)
         columns = np.flatnonzero(occupied)
         self.O[i, columns] += occupied[columns]
+        self.holders[columns] += occupied[columns]
         self.shared[:, columns] += np.outer(self.rates.size[:, i], occupied[columns])
         if self.seen is not None:
             self.shared += self.seen[i].T @ change

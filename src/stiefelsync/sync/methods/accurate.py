@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood import Evidence, Tally, log_likelihood, odds, tally
+from stiefelsync.sync.likelihood import Evidence, Tally, odds, tally
 from stiefelsync.sync.meanfield import mean_field
+from stiefelsync.sync.moves import merge
 from stiefelsync.sync.projection import project
 from stiefelsync.sync.refine import refine
 from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
@@ -47,25 +48,36 @@ def accurate(
     """
     watch = Stopwatch()
     evidence = Evidence.of(matchings, universe)
-    candidates: list[Ints] = []
     d = min(universe, matchings.n_points)
+    best: tuple[float, Ints] = (-np.inf, np.empty(0, dtype=np.int64))
 
-    def soften(labels: Ints, blocks: Tally | None) -> Ints:
+    def consider(labels: Ints, blocks: Tally | None) -> None:
+        nonlocal best
+        labels, value = merge(evidence, refine(evidence, labels, blocks=blocks)[0], blocks=blocks)
+        if value > best[0]:
+            best = value, labels
+
+    def soften(labels: Ints, blocks: Tally | None) -> None:
         soft, _ = mean_field(evidence, evidence.one_hot(labels), blocks=blocks)
-        return refine(evidence, project(soft, matchings.sizes), blocks=blocks)[0]
+        consider(project(soft, matchings.sizes), blocks)
 
     with watch("start"):
         U = spectral_start(matchings.to_matrix(), d, rng=rng)
         start = project(U, matchings.sizes)
     with watch("refinement"):
-        candidates += [refine(evidence, start)[0], soften(start, None)]
-    for _ in range(2):
-        best = max(candidates, key=lambda labels: log_likelihood(evidence, labels))
+        consider(start, None)
+        soften(start, None)
+    for _ in range(3):
+        before = best[0]
         with watch("reweighting"):
-            blocks = tally(evidence, best)
+            blocks = tally(evidence, best[1])
             W: Any = evidence.matrix(odds(evidence, blocks, blocks).right)
             W.setdiag(W.data.mean() if W.nnz else 1.0)
-            again = project(spectral_start(W, d, rng=rng), matchings.sizes)
-            candidates += [soften(again, blocks), soften(best, blocks)]
-    best = max(candidates, key=lambda labels: log_likelihood(evidence, labels))
-    return Outcome(labels=best, U=U, timings=watch.seconds)
+            used = max(int((blocks.holders > 1).sum()), int(matchings.sizes.max()))
+            soften(best[1], blocks)
+            again = project(spectral_start(W, min(d, used), rng=rng), matchings.sizes)
+            consider(again, blocks)
+            soften(again, blocks)
+        if best[0] <= before:
+            break
+    return Outcome(labels=best[1], U=U, timings=watch.seconds)
