@@ -91,6 +91,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: PAIRS({}, [1, 1], on_conflict="repare"),
     ),
     ("2 points need 2 labels, got shape (3,)", lambda: LABELS([0, 0, 0], [1, 1])),
+    ("labels must be whole numbers, got float64", lambda: LABELS([0.0, 1.0], [1, 1])),
     ("two points of object 0 carry the same label 7", lambda: LABELS([7, 7], [2])),
     ("the mask must have one entry per match (2), got shape (1,)", lambda: GOOD.keep([True])),
     ("unknown object 2; there are 2 objects, numbered from 0", lambda: GOOD[[0, 2]]),

@@ -77,8 +77,6 @@ class Matchings:
             if array is not None:
                 array.setflags(write=False)
 
-    # ---------------------------------------------------------------- constructors
-
     @classmethod
     def from_arrays(
         cls,
@@ -173,25 +171,25 @@ class Matchings:
         """
         checked = check_sizes(sizes)
         m = int(checked.sum())
-        coo: Any = sparse.coo_array(W)
-        coo.sum_duplicates()
-        coo.eliminate_zeros()
-        if coo.ndim != 2 or coo.shape[0] != coo.shape[1]:
-            raise InputError(f"the matching matrix must be square, got shape {coo.shape}")
-        if coo.shape[0] != m:
-            raise InputError(f"sizes add up to {m} points but the matrix has {coo.shape[0]} rows")
-        data = coo.data.astype(np.float64)
+        entries: Any = sparse.coo_array(W)
+        entries.sum_duplicates()
+        entries.eliminate_zeros()
+        if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
+            raise InputError(f"the matching matrix must be square, got shape {entries.shape}")
+        if entries.shape[0] != m:
+            raise InputError(f"sizes add up to {m} points but the matrix has {entries.shape[0]} rows")
+        data = entries.data.astype(np.float64)
         if not np.isfinite(data).all():
             raise InputError("the matching matrix holds NaN or infinite entries")
         if not weighted and (data != 1).any():
             raise InputError(
                 f"the matching matrix must be binary, found {data[data != 1][0]:g}; pass weighted=True for weights"
             )
-        if (coo != coo.T).nnz:
+        if (entries != entries.T).nnz:
             raise InputError("the matching matrix must be symmetric: block (j, i) is the transpose of block (i, j)")
         owner = np.repeat(np.arange(len(checked), dtype=np.int32), checked)
         offsets = np.append(0, np.cumsum(checked, dtype=np.int64))
-        row, col = coo.coords
+        row, col = entries.coords
         inside = (owner[row] == owner[col]) & (row != col)
         if inside.any():
             i = int(owner[row[inside][0]])
@@ -232,6 +230,8 @@ class Matchings:
         flat = np.asarray(labels)
         if flat.shape != (int(checked.sum()),):
             raise InputError(f"{int(checked.sum())} points need {int(checked.sum())} labels, got shape {flat.shape}")
+        if flat.size and not np.issubdtype(flat.dtype, np.integer):
+            raise InputError(f"labels must be whole numbers, got {flat.dtype}")
         owner = np.repeat(np.arange(len(checked), dtype=np.int32), checked)
         offsets = np.append(0, np.cumsum(checked, dtype=np.int64))
         order = np.argsort(flat, kind="stable").astype(np.int32)
@@ -250,8 +250,6 @@ class Matchings:
             a, b = both[twice][0]
             raise InputError(f"two points of object {owner[a]} carry the same label {int(flat[b])}")
         return cls.from_arrays(owner[both], both - offsets[owner[both]], checked, names=names, coordinates=coordinates)
-
-    # ---------------------------------------------------------------- views
 
     @property
     def n_objects(self) -> int:
@@ -304,10 +302,13 @@ class Matchings:
         for o in (i, j):
             if not 0 <= o < self.n_objects:
                 raise InputError(f"unknown object {o}; there are {self.n_objects} objects, numbered from 0")
-        low, high = min(i, j), max(i, j)
-        hit = np.flatnonzero((self.pair_objects == (low, high)).all(axis=1))
-        block = self.indices[self.pair_start[hit[0]] : self.pair_start[hit[0] + 1]] if len(hit) else self.indices[:0]
+        s = self._pair_numbers.get((min(i, j), max(i, j)))
+        block = self.indices[:0] if s is None else self.indices[self.pair_start[s] : self.pair_start[s + 1]]
         return block if i <= j else block[:, ::-1]
+
+    @cached_property
+    def _pair_numbers(self) -> dict[tuple[int, int], int]:
+        return {(i, j): s for s, (i, j) in enumerate(self.pair_objects.tolist())}
 
     def to_matrix(self) -> sparse.csr_array:
         """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks."""
