@@ -168,7 +168,7 @@ class Change:
         count = {"kept": ends[self.kept], "removed": ends[~self.kept], "added": new}
         return {key: np.bincount(value.ravel(), minlength=k).astype(np.int64) for key, value in count.items()}
 
-    def track_bins(self, limit: int = 14) -> list[TrackBin]:
+    def track_bins(self, limit: int = 20) -> list[TrackBin]:
         """Return the histogram of track lengths from 2 up, in at most `limit` bins; the last ones grow in width.
 
         Examples
@@ -230,8 +230,8 @@ def change(before: Matchings, after: Synchronisation | Matchings) -> Change:
     return Change(before, after.kept, after.confidence if after.consistent else None, after.added())
 
 
-def match_matrix(found: Change, limit: int = 160) -> tuple[Ints, dict[str, NDArray[np.uint32]]]:
-    """Count the matches between objects, or between groups of neighbouring objects when there are more than `limit`.
+def match_matrix(found: Change, limit: int = 256) -> tuple[Ints, dict[str, NDArray[np.uint32]]]:
+    """Count the matches between objects, or between groups of neighbours when there are more than `limit` objects.
 
     Returns
     -------
@@ -248,8 +248,9 @@ def match_matrix(found: Change, limit: int = 160) -> tuple[Ints, dict[str, NDArr
     ([0, 2, 4], [[1, 4], [4, 1]])
     """
     k = found.input.n_objects
-    n = min(k, limit)
-    group = np.arange(k) * n // max(k, 1)
+    width = max(-(-k // limit), 1)
+    n = -(-k // width)
+    group = np.arange(k) // width
     parts = {
         "before": found.input.pair_objects[found.input.match_pairs],
         "removed": found.input.pair_objects[found.input.match_pairs[~found.kept]],
@@ -260,7 +261,7 @@ def match_matrix(found: Change, limit: int = 160) -> tuple[Ints, dict[str, NDArr
         a, b = group[ends].T
         half = np.bincount(a * n + b, minlength=n * n).reshape(n, n)
         counts[key] = (half + half.T - np.diag(half.diagonal())).astype(np.uint32)
-    return np.searchsorted(group, np.arange(n + 1)), counts
+    return np.minimum(np.arange(n + 1) * width, k), counts
 
 
 def worst_conflicts(found: Change, *, limit: int = 10, rows: int = 5, row_length: int = 12) -> list[Conflict]:
@@ -346,6 +347,7 @@ def _bin_edges(longest: int, limit: int) -> Ints:
     """Return edges over 2..longest: bins of one, then of growing width when there are too many lengths."""
     if longest - 1 <= limit:
         return np.arange(2, longest + 2, dtype=np.int64)
-    single = limit // 2
-    tail = np.geomspace(2 + single, longest + 1, limit - single + 1).round().astype(np.int64)
+    grouped = limit // 3
+    single = limit - grouped
+    tail = np.geomspace(2 + single, longest + 1, grouped + 1).round().astype(np.int64)
     return np.asarray(np.unique(np.concatenate([np.arange(2, 2 + single), tail])))

@@ -16,7 +16,7 @@ from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.io.files import refuse_overwriting, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.collect import Change, Conflict, change, match_matrix, worst_conflicts
-from stiefelsync.report.viewer import choose_pairs, encode, pack_objects, pack_pairs
+from stiefelsync.report.viewer import choose_pairs, encode, frame, pack_objects, pack_pairs
 from stiefelsync.sync.result import Synchronisation
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def write_report(
     """
     target = Path(path)
     _check_target(target, None if source is None else Path(source))
+    page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
     with replacing(target) as temporary:
-        page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
         # Names of files may hold bytes that are no UTF-8: those become question marks.
         temporary.write_bytes(page.encode("utf-8", "replace"))
     return target
@@ -137,7 +137,7 @@ def render(
         script=Markup(script),
         style=Markup(_resource("report.css")),
         noun=noun,
-        group_noun=f"{noun}s" if len(bounds) > found.input.n_objects else f"groups of neighbouring {noun}s",
+        grouped=len(bounds) <= found.input.n_objects,
         lead=_lead(found),
         cards=_cards(found),
         facts=_facts(found, after),
@@ -284,7 +284,7 @@ def _conflict(found: Change, one: Conflict, pictures: Pictures | None) -> dict[s
 
     def row(label: str, points: tuple[int, ...], length: int, alone: bool = False) -> dict[str, Any]:
         spots = [_spot(found, p, times, columns, pictures) for p in points]
-        return {"label": label, "spots": spots, "length": length, "more": length - len(points), "alone": alone}
+        return {"label": label, "spots": spots, "length": length, "alone": alone}
 
     rows = [
         row(f"Track {chr(65 + t)}", points, length)
@@ -300,7 +300,7 @@ def _conflict(found: Change, one: Conflict, pictures: Pictures | None) -> dict[s
         "objects": one.objects,
         "outcome": " and ".join(parts),
         "rows": rows,
-        "columns": len(columns),
+        "columns": len(columns) or MAX_COLUMNS,
         "more_tracks": one.n_tracks - len(one.tracks),
     }
 
@@ -322,11 +322,11 @@ def _spot(
     }
     if problem.coordinates is not None and np.isfinite(problem.coordinates[point]).all():
         here = problem.coordinates[problem.offsets[i] : problem.offsets[i + 1]].astype(np.float64)
-        low, high = np.nanmin(here, axis=0), np.nanmax(here, axis=0)
-        share = (problem.coordinates[point] - low) / np.where(high > low, high - low, 1)
+        low, extent = frame(here)
+        share = (problem.coordinates[point] - low) / extent
         x, y = problem.coordinates[point].tolist()
         spot["position"] = f"({x:.5g}, {y:.5g})"
-        spot["place"] = [round(8 + 64 * float(v), 1) for v in share]
+        spot["place"] = [round(80 * float(v), 1) for v in share]
     return spot
 
 

@@ -50,7 +50,7 @@
 
   const drawMap = (canvas) => {
     const side = canvas.clientWidth, kind = canvas.dataset.kind, context = sharpen(canvas, side, side);
-    const low = rgb(colour("--map-low")), high = rgb(colour(kind === "removed" ? "--map-lost" : "--map-high"));
+    const [low, high] = (kind === "removed" ? ["--map-lost-low", "--map-lost"] : ["--map-low", "--map-high"]).map((v) => rgb(colour(v)));
     const none = colour("--map-none"), step = side / Math.max(n, 1), gap = step > 9 ? 1 : 0;
     for (let r = 0; r < n; r++) for (let s = 0; s < n; s++) {
       const count = counts[kind][r * n + s];

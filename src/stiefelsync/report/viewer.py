@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.collect import Change
 
-__all__ = ["PairTable", "choose_pairs", "pack_objects", "pack_pairs"]
+__all__ = ["PairTable", "choose_pairs", "encode", "frame", "pack_objects", "pack_pairs"]
 
 Ints = NDArray[np.int64]
 UNKNOWN = 255  # the confidence of a match that has none
@@ -143,7 +143,7 @@ def pack_objects(
         here = _positions(found.input, i)
         entry: dict[str, Any] = {"points": encode(points, "<u4"), "size": int(found.input.sizes[i]), "xy": None}
         if here is not None:
-            low, extent = (np.zeros(2), np.array(sizes[i], dtype=float)) if i in sizes else _frame(here)
+            low, extent = (np.zeros(2), np.array(sizes[i], dtype=float)) if i in sizes else frame(here)
             share = np.nan_to_num((here[points] - low) / extent, nan=0.5)
             entry["xy"] = encode((share.clip(0, 1) * 65535).round(), "<u2")
             entry["frame"] = extent.tolist()
@@ -162,6 +162,24 @@ def encode(values: NDArray[Any], dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values).astype(dtype).tobytes()).decode()
 
 
+def frame(positions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the corner and the extent, each (2,), of the bounding box with a margin of 4 %; the unit square for none.
+
+    Examples
+    --------
+    >>> corner, extent = frame(np.array([[0.0, 0.0], [100.0, 50.0]]))
+    >>> corner.tolist(), extent.tolist()
+    ([-4.0, -2.0], [108.0, 54.0])
+    """
+    finite = positions[np.isfinite(positions).all(axis=1)]
+    if not len(finite):
+        return np.zeros(2), np.ones(2)
+    low, high = finite.min(axis=0), finite.max(axis=0)
+    # A frame is never flatter than 1 : 4, so that points on a line can be told apart.
+    extent = np.maximum(high - low, max((high - low).max() / 4, 1e-6)) * 1.08
+    return (low + high) / 2 - extent / 2, extent
+
+
 def _pair_codes(matchings: Matchings, k: int) -> Ints:
     return matchings.pair_objects[:, 0].astype(np.int64) * k + matchings.pair_objects[:, 1]
 
@@ -174,14 +192,3 @@ def _positions(matchings: Matchings, i: int) -> NDArray[np.float64] | None:
     if matchings.coordinates is None:
         return None
     return matchings.coordinates[matchings.offsets[i] : matchings.offsets[i + 1]].astype(np.float64)
-
-
-def _frame(positions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the corner and the extent of the bounding box with a margin of 4 %, or of the unit square for none."""
-    finite = positions[np.isfinite(positions).all(axis=1)]
-    if not len(finite):
-        return np.zeros(2), np.ones(2)
-    low, high = finite.min(axis=0), finite.max(axis=0)
-    # A frame is never flatter than 1 : 4, so that points on a line can be told apart.
-    extent = np.maximum(high - low, max((high - low).max() / 4, 1e-6)) * 1.08
-    return (low + high) / 2 - extent / 2, extent
