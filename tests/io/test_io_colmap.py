@@ -247,6 +247,21 @@ def test_locked_by_another_process(tmp_path, database, monkeypatch):
     assert io.read(database) == VERIFIED
 
 
+def test_left_in_the_middle_of_a_change(tmp_path, database):
+    other = tmp_path / "broken"
+    other.mkdir()
+    with closing(sqlite3.connect(database, isolation_level=None)) as writer:
+        writer.execute("PRAGMA cache_size = 1")
+        writer.execute("BEGIN")
+        writer.execute("UPDATE keypoints SET data = zeroblob(100000)")  # spills to the file before it is committed
+        for name in ("database.db", "database.db-journal"):
+            (other / name).write_bytes((database.parent / name).read_bytes())
+    before = digest(other)
+    with pytest.raises(FormatError, match="left in the middle of a change"):
+        io.read(other / "database.db")
+    assert digest(other) == before
+
+
 @contextmanager
 def small_disk(size):
     """Let no file grow beyond `size` bytes, as on a disk that is full."""

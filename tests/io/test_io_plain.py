@@ -94,8 +94,8 @@ def test_scipy_matrix_with_sizes(tmp_path):
         io.read(tmp_path / "W.npz")
     np.savez(tmp_path / "dense.npz", W=W.toarray(), sizes=[2, 2, 1])
     assert io.read(tmp_path / "dense.npz") == SMALL
-    for kind in ("csr", "csc", "coo", "bsr", "dia"):
-        sparse.save_npz(tmp_path / "W.npz", W.asformat(kind))
+    for matrix in (W.tocsr(), W.tocsc(), W.tocoo(), W.tobsr(), W.todia()):
+        sparse.save_npz(tmp_path / "W.npz", matrix)
         assert io.read(tmp_path / "W.npz", sizes=[2, 2, 1]) == SMALL
 
 
@@ -144,7 +144,7 @@ def test_the_caller_may_say_the_sizes(tmp_path):
         (HEAD + f"0,{2**80},1,1\n", "line 2: point_a is '1208925819614629174706176'; points are numbered from 0"),
         (HEAD[:-1] + ",weight\n0,0,1,0,nan\n", "line 2: weight is 'nan'; a weight must be positive and finite"),
         (HEAD[:-1] + ",weight\n0,0,1,0,heavy\n", "line 2: weight is 'heavy'; it must be a number"),
-        (HEAD[:-1] + ",wieght\n0,0,1,0,1\n", "unknown column 'wieght'; did you mean 'weight'?"),
+        (HEAD[:-1] + ",weights\n0,0,1,0,1\n", "unknown column 'weights'; did you mean 'weight'?"),
         ("object_a,point_a,object_b\n", "has no column 'point_b'"),
         ("# sizes,2,2\n" + HEAD + "0,0,1,0\n0,1,7,0\n", "hand.csv, line 4: unknown object '7'"),
         ("# sizes,2,2\n" + HEAD + "0,0,1,2\n", "point 2 of object 1 does not exist; object 1 has 2 points"),
@@ -294,6 +294,8 @@ def test_the_output_is_not_the_input(tmp_path):
 def test_unwritable_places(tmp_path):
     with pytest.raises(InputError, match="does not exist; make it first"):
         io.write(SMALL, tmp_path / "no" / "a.csv")
+    with pytest.raises(InputError, match="is a device, not a file"):
+        io.write(SMALL, os.devnull, "csv")
     with pytest.raises(InputError, match="is a folder"):
         io.write(SMALL, tmp_path, "csv")
     if os.geteuid():  # the superuser may write anywhere

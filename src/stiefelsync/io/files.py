@@ -39,6 +39,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file to write")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is a device, not a file that could be replaced; name a file to write")
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist; make it first")
     temporary = path.with_name(f".{uuid.uuid4().hex}.part{path.suffix}")

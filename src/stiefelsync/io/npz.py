@@ -102,7 +102,7 @@ def _matrix(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
             matrix = maker((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
             matrix.check_format(full_check=True)
             return matrix
-        if kind == "coo":
+        if "row" in arrays and "col" in arrays:
             return sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
         if kind == "dia":
             return sparse.dia_array((arrays["data"], arrays["offsets"]), shape=shape)

@@ -67,6 +67,11 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
             raise FormatError(f"{path} is locked by another process; close that program and try again") from None
+        if _beside(path, "-journal").exists():
+            raise FormatError(
+                f"{path} was left in the middle of a change, which {path.name}-journal would undo; "
+                "open it once with the program that wrote it"
+            ) from None
         raise FormatError(f"{path} cannot be read: {error}") from None
     except sqlite3.DatabaseError as error:
         raise FormatError(f"{path} is damaged: {error}") from None
