@@ -2,19 +2,24 @@
 
 from stiefelsync import Matchings, synchronise
 
-# Three photographs with 3, 2 and 3 keypoints. Keypoint 0 of photograph 0 is matched to keypoint 0 of photograph 1, that
-# to keypoint 0 of photograph 2 — and that, wrongly, to keypoint 1 of photograph 0: a track with two keypoints of one
-# photograph, which programs that build tracks by union-find delete as a whole.
+# Four photographs that all show two points. One match is wrong: keypoint 2 of a.jpg is taken for keypoint 0 of c.jpg,
+# which the other photographs match with keypoint 0 of a.jpg. That makes one set of connected matches with two keypoints
+# of a.jpg, which programs that build tracks by union-find delete as a whole.
 matches = {
-    (0, 1): [[0, 0], [2, 1]],
-    (1, 2): [[0, 0], [1, 2]],
-    (0, 2): [[1, 0], [2, 2]],
+    (0, 1): [[0, 0], [1, 1]],
+    (0, 2): [[2, 0], [1, 1]],
+    (0, 3): [[0, 0], [1, 1]],
+    (1, 2): [[0, 0], [1, 1]],
+    (1, 3): [[0, 0]],
+    (2, 3): [[0, 0], [1, 1]],
 }
-problem = Matchings.from_pairs(matches, sizes=[3, 2, 3], names=["a.jpg", "b.jpg", "c.jpg"])
-result = synchronise(problem, method="tracks")
+problem = Matchings.from_pairs(matches, sizes=[3, 2, 2, 2], names=["a.jpg", "b.jpg", "c.jpg", "d.jpg"])
 
-for track in result.tracks():
-    print(" – ".join(f"{problem.names[image]}:{keypoint}" for image, keypoint in track.tolist()))
-for (i, j), block in result.matchings().pairs().items():
-    print((i, j), block.tolist())
-assert sum(len(track) for track in result.tracks()) >= 5
+for method in ("union-find", "tracks"):
+    result = synchronise(problem, method=method)
+    print(f"{method}: {int(result.kept.sum())} of {problem.n_matches} matches kept, {result.added_count} added")
+    for track in result.tracks():
+        print("   ", " – ".join(f"{problem.names[image]}:{keypoint}" for image, keypoint in track.tolist()))
+
+assert len(result.tracks()) == 2
+assert all(len(track) == 4 for track in result.tracks())

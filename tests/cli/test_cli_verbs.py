@@ -194,3 +194,37 @@ def test_the_program_is_installed_and_json_is_all_of_stdout(problem):
 
     assert json.loads(done.stdout)["objects"] == 8
     assert done.stderr == ""
+
+
+def test_options_of_formats(run, document, tmp_path):
+    """Matches that are not one-to-one are refused, or repaired on request, by every verb that reads."""
+    rows = "object_a,point_a,object_b,point_b,weight\na,0,b,0,1\na,0,b,1,5\nb,1,c,0,1\n"
+    (tmp_path / "many.csv").write_text(rows)
+    repair = ("--option", "on_conflict=repair")
+    assert "on_conflict='repair'" in run("inspect", tmp_path / "many.csv", code=2).stderr
+    assert document("inspect", tmp_path / "many.csv", *repair)["matches"] == 2
+    lost = document("convert", tmp_path / "many.csv", tmp_path / "one.npz", *repair)["lost"]
+    assert lost == [f"1 matches of {tmp_path / 'many.csv'} were dropped to make it one-to-one."]
+    assert io.read(tmp_path / "one.npz").pair(0, 1).tolist() == [[0, 1]]
+    assert document("compare", tmp_path / "many.csv", "--methods", "union-find", *repair)["methods"][0]["gap"] == 0
+    run("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--method", "union-find", *repair)
+
+
+def test_compare_lists_a_method_that_cannot_run(run, document, problem, monkeypatch):
+    from stiefelsync import MissingExtraError
+    from stiefelsync.sync import comparison
+
+    original = comparison.synchronise
+
+    def without(*arguments: object, method: str, **options: object) -> object:
+        if method == "eig-manopt":
+            raise MissingExtraError("trust regions", "pymanopt", "rivals")
+        return original(*arguments, method=method, **options)
+
+    monkeypatch.setattr(comparison, "synchronise", without)
+    rows = document("compare", problem, "--methods", "eig-manopt,union-find")["methods"]
+    assert [row["method"] for row in rows] == ["union-find", "eig-manopt"]
+    assert "stiefelsync[rivals]" in rows[1]["error"]
+    told = run("compare", problem, "--methods", "eig-manopt,union-find").stdout
+    assert "eig-manopt did not run: trust regions needs pymanopt" in told
+    assert "stiefelsync[rivals]" in run("compare", problem, "--methods", "eig-manopt", code=2).stderr

@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Seed, Universe, parse_universe
+from stiefelsync.cli.options import Format, Input, Json, Options, Seed, Universe, parse_universe, read
 from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
 from stiefelsync.io.files import replacing
@@ -35,6 +35,7 @@ def run(
     universe: Universe = "auto",
     format: Format = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
+    option: Options = [],  # noqa: B006  typer copies it
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -46,7 +47,7 @@ def run(
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
     """
     check_outputs(input, csv)
-    problem = io.read(input, format)
+    problem = read(input, format, option)
     known = io.read_truth(input) if truth is None else _read_truth(truth)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with track("comparing", len(names)) as advance:

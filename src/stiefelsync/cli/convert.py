@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Unused
+from stiefelsync.cli.options import Format, Input, Json, Options, Unused, share_out
 from stiefelsync.cli.terminal import show, show_json
+from stiefelsync.io.convert import find, output_format
 
 __all__ = ["run"]
 
@@ -23,18 +24,21 @@ def run(
     to: Annotated[
         str | None, typer.Option("--to", help="Format of the output; told from its ending by default.")
     ] = None,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Drop the lighter of matches that are not one-to-one.")
-    ] = False,
+    option: Options = [],  # noqa: B006  typer copies it
     json: Json = False,
     seed: Unused = 0,
 ) -> None:
     """Convert a file of matches and say what the new format cannot hold.
 
-    Example: stiefelsync convert matches.csv matches.npz
+    Example: stiefelsync convert matches.csv matches.npz --option on_conflict=repair
     """
-    options = {"on_conflict": "repair"} if repair else {}
-    lost = io.convert(input, output, source_format=format, target_format=to, read_options=options)
+    reader = io.detect(input) if format is None else find(format)
+    writer = output_format(output, to, input)
+    given = share_out(option, reader=reader.read_options, writer=writer.write_options)
+    lost = io.convert(
+        input, output, source_format=format, target_format=to,
+        read_options=given["reader"], write_options=given["writer"],
+    )  # fmt: skip
     if json:
         show_json({"input": str(input), "output": str(output), "lost": lost})
     else:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Seed
+from stiefelsync.cli.options import Format, Input, Json, Options, Seed, read
 from stiefelsync.cli.terminal import facts, number, percent, show, show_json
 from stiefelsync.matching.inspection import NEAR, inspect
 
@@ -23,6 +22,7 @@ def run(
     max_conflicts: Annotated[
         int | None, typer.Option("--max-conflicts", min=0, help="Exit with code 1 when there are more conflicts.")
     ] = None,
+    option: Options = [],  # noqa: B006  typer copies it
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -32,7 +32,7 @@ def run(
 
     Example: stiefelsync inspect database.db --max-conflicts 0
     """
-    found = inspect(io.read(input, format), rng=seed)
+    found = inspect(read(input, format, option), rng=seed)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:
         show_json({"input": str(input), **asdict(found), "max_conflicts": max_conflicts, "exceeded": exceeded})

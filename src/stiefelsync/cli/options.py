@@ -9,11 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from stiefelsync import io
 from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.io.convert import find
+from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
     "Format", "Images", "Input", "Json", "Method", "Options", "Seed", "Universe", "Unused",
-    "parse_universe", "share_out",
+    "parse_universe", "read", "share_out",
 ]  # fmt: skip
 
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
@@ -70,6 +73,12 @@ def share_out(settings: Sequence[str], **takers: Iterable[str]) -> Mapping[str, 
         for taker in known:
             shares[taker][name] = _value(text.strip())
     return shares
+
+
+def read(path: Path, format: str | None, settings: Sequence[str] = ()) -> Matchings:
+    """Read a file with the options of its format that were given."""
+    reader = io.detect(path) if format is None else find(format)
+    return io.read(path, format, **share_out(settings, reader=reader.read_options)["reader"])
 
 
 def _value(text: str) -> Any:

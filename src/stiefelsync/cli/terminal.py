@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
@@ -100,41 +100,45 @@ def percent(share: float | None, digits: int = 1) -> str:
 @contextmanager
 def progress(title: str) -> Iterator[Callback]:
     """Yield a callback for :func:`synchronise` that draws a bar on stderr, if that is a terminal."""
-    console = _console(sys.stderr)
-    bar = RichProgress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=28),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[measures]}", style="dim"),
-        TimeRemainingColumn(compact=True),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(escape(title), total=None, measures="")
+    with _bar() as bar:
+        task = bar.add_task(escape(title), total=None, count="", measures="")
 
         def update(state: Progress) -> None:
             description = escape(f"{title} · {state.stage}")
             if bar.tasks[0].description != description:
                 bar.reset(task, total=state.total, description=description)
-            bar.update(task, completed=state.step, total=state.total, measures=_measures(state))
+            count = "" if state.total is None else f"{state.step:,}/{state.total:,}"
+            bar.update(task, completed=state.step, total=state.total, count=count, measures=_measures(state))
 
         yield update
 
 
 @contextmanager
-def track(title: str, total: int) -> Iterator[Any]:
-    """Yield a function ``advance(description)`` that moves a bar of `total` steps on stderr by one."""
+def track(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Yield a function of the number of steps done and the name of the next that moves a bar on stderr."""
+    with _bar() as bar:
+        task = bar.add_task(escape(title), total=total, count="", measures="")
+
+        def update(step: int, name: str) -> None:
+            bar.update(task, completed=step, count=f"{step}/{total}", description=escape(f"{title} · {name}"))
+
+        yield update
+
+
+def _bar() -> RichProgress:
+    """Return a bar with a count, the objective and the sparsity where they are known, and the time left."""
     console = _console(sys.stderr)
-    bar = RichProgress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=28), MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True), console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task(escape(title), total=total)
-        yield lambda step, name: bar.update(task, completed=step, description=escape(f"{title} · {name}"))
+    return RichProgress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=28),
+        TextColumn("{task.fields[count]}"),
+        TextColumn("{task.fields[measures]}", style="dim"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 def _measures(state: Progress) -> str:
