@@ -10,14 +10,14 @@ import typer
 from typer.core import TyperGroup
 
 from stiefelsync._version import __version__
-from stiefelsync.cli import compare, convert, demo, inspect, methods, report, sync, synth
+from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain
 from stiefelsync.errors import StiefelSyncError
 
 __all__ = ["app", "main"]
 
 # To add a verb: write a module beside this one with a function `run` and a docstring, and name it here.
-VERBS = (demo, inspect, sync, convert, compare, report, synth, methods)
+VERBS = (demo, inspect, sync, convert, compare, report, synth, reproduce, methods)
 
 BAD_INPUT, INTERRUPTED = 2, 130
 

@@ -32,7 +32,7 @@ def _tasks(settings: Settings) -> list[Task]:
     problem = {"data": "house", "k": 20 if settings.quick else 40}
     seeds = settings.seed_range(5, 2)
     steps = [
-        Task(problem, "sparse-stiefel", seed, {"step": step, "tol": 1e-14, "max_iter": 60}, "iterate")
+        Task(problem, "sparse-stiefel", seed, {"step": step, "tol": 1e-14, "max_iter": 150}, "iterate")
         for step in STYLES
         for seed in seeds
     ]
@@ -58,6 +58,7 @@ def evaluate(records: Sequence[Record]) -> list[Verdict]:
     plain, ours = _runs(records, "none"), _runs(records, "gradient")
     if plain and ours:
         gap = [_difference(a, b) for a, b in zip(plain, ours, strict=True)]
+        short = [1 - record.result["objective"][-1] / record.result["optimum"] for record in ours]
         far = [record.result["distance"][-1] for record in ours]
         grown = {
             step: [
@@ -72,6 +73,13 @@ def evaluate(records: Sequence[Record]) -> list[Verdict]:
                 [value < 1e-6 for value in gap],
                 False,
                 f"largest relative difference of f at any iteration, same start: {max(gap):.1e}",
+            ),
+            judge(
+                "The algorithm finds a globally optimal solution of Problem (1)",
+                [value < 1e-6 for value in short],
+                False,
+                f"1 − f(U)/f(V) after {ours[0].result['iterations']} iterations, V the eigenvectors: at most"
+                f" {max(short):.1e} (below 10⁻⁶ asked)",
             ),
             judge(
                 "U_t converges to the dominant subspace",
@@ -116,7 +124,7 @@ def plot(records: Sequence[Record], settings: Settings) -> dict[str, Figure]:
     figure = blank(7.2, 2.6)
     axes = figure.subplots(1, 3)
     panels = (
-        ("objective", "f(U*) − f(U), relative"),
+        ("objective", "1 − f(U) / f(V)"),
         ("secondary", "g(U)"),
         ("distance", "sine of largest angle"),
     )
@@ -126,10 +134,7 @@ def plot(records: Sequence[Record], settings: Settings) -> dict[str, Figure]:
             for record in runs[step]:
                 y = np.array(record.result[name])
                 if name == "objective":
-                    top = max(
-                        max(r.result[name]) for found in runs.values() for r in found if r.task.seed == record.task.seed
-                    )
-                    y = np.maximum(1 - y / top, 1e-12)
+                    y = np.maximum(1 - y / record.result["optimum"], 1e-10)
                 ax.plot(np.arange(1, len(y) + 1), y, color=colour, linestyle=dashes, linewidth=1.1, alpha=0.8)
         tidy(ax, xlabel="iteration", ylabel=label)
         ax.tick_params(labelsize=7.5)
@@ -142,15 +147,18 @@ def plot(records: Sequence[Record], settings: Settings) -> dict[str, Figure]:
     figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=8, handlelength=2.6)
     titles = {"primary": "criterion: f settles", "both": "criterion: f and g settle"}
     toys = [(titles[criterion], _toys(records, criterion)[0]) for criterion in CRITERIA]
-    return {"convergence": figure, "convergence-toy": draw_matrices(toys)}
+    return {
+        "convergence": figure,
+        "convergence-toy": draw_matrices(toys, rows="{} rows of U", columns="{} columns", height=2.2),
+    }
 
 
 CONVERGENCE = Experiment(
     "convergence",
     "Convergence of the step kinds (not in the paper)",
-    "Above: distance of f from the best value reached, g, and the sine of the largest angle to the dominant subspace,"
-    " on the house sequence with k = 40 (quick: 20); every seed is a line, and all steps start from the same U_0."
-    " Below: U of the toy example W = diag(1, 1, 1, ½, ½, ½), d = 3, under the two stopping criteria.",
+    "Above: how much f is short of its maximum f(V), V the eigenvectors, then g, and the sine of the largest angle to"
+    " the dominant subspace, on the house sequence with k = 40 (quick: 20); every seed is a line, and all"
+    " steps start from the same U_0. Below: U of the toy example W = diag(1, 1, 1, ½, ½, ½), d = 3, under the two stopping criteria.",
     _tasks,
     evaluate,
     plot,

@@ -105,7 +105,7 @@ class Experiment:
     plot: Callable[[Sequence[Record], Settings], dict[str, Figure]]
 
 
-def judge(claim: str, each: Sequence[bool], average: bool, evidence: str) -> Verdict:
+def judge(claim: str, each: Sequence[bool], average: bool, evidence: str, *, most: bool = False) -> Verdict:
     """Return the verdict: the claim holds at every setting, else on average, else not.
 
     Parameters
@@ -114,11 +114,15 @@ def judge(claim: str, each: Sequence[bool], average: bool, evidence: str) -> Ver
         Whether it holds at each setting, by the mean over seeds.
     average
         Whether it holds for the mean over settings.
+    most
+        The claim itself says "in most settings": more than half are enough.
 
     Examples
     --------
     >>> judge("ours is best", [True, False], True, "mean .96 against .95")
     Verdict(claim='ours is best', finding='holds on average', evidence='mean .96 against .95; true at 1 of 2 settings')
     """
-    finding = HOLDS if each and all(each) else AVERAGE if average else FAILS
-    return Verdict(claim, finding, f"{evidence}; true at {sum(each)} of {len(each)} settings")
+    enough = 2 * sum(each) > len(each) if most else bool(each) and all(each)
+    rule = " (more than half are asked)" if most else ""
+    finding = HOLDS if enough else AVERAGE if average else FAILS
+    return Verdict(claim, finding, f"{evidence}; true at {sum(each)} of {len(each)} settings{rule}")

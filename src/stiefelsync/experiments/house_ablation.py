@@ -14,12 +14,13 @@ from stiefelsync.experiments.lines import (
     ABLATION,
     EIG,
     EIGS,
+    EIGS_PLAIN,
     ORTHIT,
     OURS,
     STAGES,
     STAGES_BT,
+    Line,
     fscore,
-    means,
     objective,
     runtime,
     values,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["HOUSE_ABLATION"]
 
 
+# The paper's Eigs is a plain Lanczos method with 2d + 1 vectors; our default checks what it returns.
+LINES = (*ABLATION, EIGS_PLAIN)
+
+
 def evaluate(records: Sequence[Record]) -> list[Verdict]:
     """Judge the appendix's claims about the house sequence."""
     others = tuple(line for line in ABLATION if line is not EIGS)
@@ -40,12 +45,13 @@ def evaluate(records: Sequence[Record]) -> list[Verdict]:
         [
             comparable(
                 records, OURS, others, fscore, k_of,
-                "In fscore all methods are comparable in most cases (Eigs+ManOpt apart)",
+                "In fscore all methods are comparable in most cases (Eigs+ManOpt apart)", most=True,
             ),
-            comparable(records, OURS, others, objective, k_of, "… and in the objective", within=0.1),
-            _worse(records),
-            quickest(records, OURS, ABLATION, k_of, "In runtime Ours is among the fastest"),
-            _extreme(records, EIGS.label, min, "Eigs+ManOpt is the fastest on the real data"),
+            comparable(records, OURS, others, objective, k_of, "… and in the objective", within=0.1, most=True),
+            _worse(records, EIGS_PLAIN, "Eigs+ManOpt performs worse on the real data due to numerical reasons"),
+            _worse(records, EIGS, "… also when eigs() is checked for lost copies of multiple eigenvalues"),
+            quickest(records, OURS, LINES, k_of, "In runtime Ours is among the fastest"),
+            _extreme(records, EIGS_PLAIN.label, min, "Eigs+ManOpt is the fastest on the real data"),
             _extreme(records, EIG.label, max, "Eig+ManOpt is the slowest on the real data"),
             _orthogonal(records),
             comparable(
@@ -56,22 +62,23 @@ def evaluate(records: Sequence[Record]) -> list[Verdict]:
     )  # fmt: skip
 
 
-def _worse(records: Sequence[Record]) -> Verdict | None:
-    mine, theirs = means(records, EIG, fscore, k_of), means(records, EIGS, fscore, k_of)
-    if not mine or not theirs:
+def _worse(records: Sequence[Record], line: Line, claim: str) -> Verdict | None:
+    """Judge that eigs() gives a worse answer than the dense eig() on the same shuffle: lower by more than .02."""
+    exact, found = values(records, EIG, fscore, k_of), values(records, line, fscore, k_of)
+    if not exact or not found:
         return None
-    each = [theirs[k] < mine[k] - 0.02 for k in mine]
-    low, high = float(np.mean(list(theirs.values()))), float(np.mean(list(mine.values())))
+    low, high = ({k: float(fscores.mean()) for k, fscores in each.items()} for each in (found, exact))
+    worst = min(float(fscores.min()) for fscores in found.values())
+    mean = tuple(float(np.mean(list(each.values()))) for each in (low, high))
     evidence = (
-        f"mean fscore {low:.3f} against Eig+ManOpt's {high:.3f}; worse by"
-        " more than .02 counts. Our eigs() checks for lost copies of multiple eigenvalues, which a plain one drops"
+        f"mean fscore {mean[0]:.3f} against Eig+ManOpt's {mean[1]:.3f}, lowest {worst:.3f}; a mean lower by more than"
+        " .02 counts as worse"
     )
-    claim = "Eigs+ManOpt performs worse on the real data for numerical reasons"
-    return judge(claim, each, low < high - 0.02, evidence)
+    return judge(claim, [low[k] < high[k] - 0.02 for k in high], mean[0] < mean[1] - 0.02, evidence)
 
 
 def _medians(records: Sequence[Record]) -> dict[str, dict[int, float]]:
-    found = {line.label: values(records, line, runtime, k_of) for line in ABLATION}
+    found = {line.label: values(records, line, runtime, k_of) for line in LINES}
     return {label: {k: float(np.median(t)) for k, t in times.items()} for label, times in found.items() if times}
 
 
@@ -103,14 +110,14 @@ def _orthogonal(records: Sequence[Record]) -> Verdict | None:
 
 def plot(records: Sequence[Record], settings: Settings) -> dict[str, Figure]:
     """Draw the three panels."""
-    return {"house-ablation": draw(curve_rows(records, ABLATION))}
+    return {"house-ablation": draw(curve_rows(records, LINES))}
 
 
 HOUSE_ABLATION = Experiment(
     "house-ablation",
     "Ours against two-stage approaches, house sequence (appendix)",
     f"fscore, objective divided by k², and runtime. {NOTE}",
-    lambda settings: house_tasks(settings, ABLATION),
+    lambda settings: house_tasks(settings, LINES),
     evaluate,
     plot,
 )

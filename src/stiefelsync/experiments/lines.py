@@ -18,6 +18,7 @@ __all__ = [
     "ACCURATE",
     "EIG",
     "EIGS",
+    "EIGS_PLAIN",
     "FAST",
     "LINES",
     "MATCHALS",
@@ -34,6 +35,7 @@ __all__ = [
     "SUBGRADIENT",
     "UNSYNCHRONISED",
     "Line",
+    "figure",
     "fscore",
     "means",
     "objective",
@@ -91,6 +93,7 @@ STAGES = Line("Ours/2-stage", "two-stage", "#009E73", "s")
 STAGES_BT = Line("Ours/2-stage/bt", "two-stage-bt", "#56B4E9", "D")
 EIG = Line("Eig+ManOpt", "eig-manopt", "#E69F00", "v")
 EIGS = Line("Eigs+ManOpt", "eigs-manopt", "#CC79A7", "^")
+EIGS_PLAIN = Line("Eigs+ManOpt, eigs() unchecked", "eigs-manopt", "#000000", "X", {"ncv": 61})
 ORTHIT = Line("OrthIt+ManOpt", "orthit-manopt", "#0072B2", "P")
 POWER4 = Line("Ours, p = 4", "sparse-stiefel", "#0072B2", "s", {"p": 4})
 SUBGRADIENT = Line("Riemannian subgradient", "subgradient", "#CC79A7", "^")
@@ -123,6 +126,11 @@ def fscore(record: Record) -> float:
 def objective(record: Record) -> float | None:
     """Return tr(PᵀWP)/k², or None for an answer that is no labelling."""
     return record.result.get("objective")
+
+
+def figure(name: str) -> Value:
+    """Return the function that reads a figure from a record, None where there is none."""
+    return lambda record: record.result.get(name)
 
 
 def runtime(record: Record) -> float | None:

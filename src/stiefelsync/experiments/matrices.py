@@ -19,20 +19,26 @@ if TYPE_CHECKING:
 __all__ = ["draw_matrices"]
 
 
-def draw_matrices(panels: Sequence[tuple[str, Record]]) -> Figure:
+def draw_matrices(
+    panels: Sequence[tuple[str, Record]],
+    *,
+    rows: str = "{} points, by true label",
+    columns: str = "{} universe points",
+    height: float = 3.4,
+) -> Figure:
     """Draw the matrices U side by side on one scale, rows by true label and columns by the label each stands for.
 
     In this order a perfect U shows a straight staircase.
     """
     matrices = [(title, _ordered(record)) for title, record in panels]
-    figure = blank(7.2, 3.4)
+    figure = blank(7.2, height)
     axes = figure.subplots(1, len(matrices), squeeze=False)[0]
     limit = max(float(np.abs(U).max()) for _, U in matrices)
     for ax, (title, U) in zip(axes, matrices, strict=True):
         image = draw_heatmap(ax, U, title, limit=limit)
         ax.title.set_size(9)
-        ax.set_ylabel(f"{len(U)} points, by true label" if ax is axes[0] else "", fontsize=8)
-        ax.xaxis.label.set_size(8)
+        ax.set_ylabel(rows.format(len(U)) if ax is axes[0] else "", fontsize=8)
+        ax.set_xlabel(columns.format(U.shape[1]), fontsize=8)
     colour_bar(figure, image, axes)
     return figure
 

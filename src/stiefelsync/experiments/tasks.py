@@ -22,6 +22,7 @@ from stiefelsync.stiefel.result import State
 from stiefelsync.stiefel.secondary import sparsity
 from stiefelsync.stiefel.solve import sparse_stiefel
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.projection import project
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["INPUT", "Task", "load", "measure", "pack", "unpack"]
@@ -129,11 +130,14 @@ def _synchronise(task: Task) -> dict[str, Any]:
         result["objective"] = answer.objective / k**2
     else:
         result["cycle_error"] = cycle_error(answer.matchings(), max_triplets=2000).value
-    if answer.outcome.U is not None:
-        result.update(_shape(answer.outcome.U))
-    return {
-        "result": {**result, **_kept(task, answer.matchings, answer.outcome.U)}, "seconds": wall, "cpu_seconds": cpu
-    }  # fmt: skip
+    U = answer.outcome.U
+    if "signs" in answer.outcome.details:
+        # The method turned columns of its U over before projecting; what it found by itself is of interest, too.
+        U = U * answer.outcome.details["signs"]
+        result["fscore_unsigned"] = score(project(U, problem.sizes), truth).fscore
+    if U is not None:
+        result.update(_shape(U))
+    return {"result": {**result, **_kept(task, answer.matchings, U)}, "seconds": wall, "cpu_seconds": cpu}
 
 
 @lru_cache(maxsize=64)
@@ -170,7 +174,8 @@ def _iterate(task: Task) -> dict[str, Any]:
     else:
         problem, _, d = load(task.problem, task.seed)
         W = problem.to_matrix()
-    V = dominant_subspace(W, d, method="eigh").V
+    best = dominant_subspace(W, d, method="eigh")
+    V = best.V
     distances: list[float] = []
 
     def follow(state: State) -> None:
@@ -181,6 +186,7 @@ def _iterate(task: Task) -> dict[str, Any]:
         **_shape(run.U),
         "status": run.status.value,
         "iterations": run.n_iter,
+        "optimum": float(best.values.sum()),
         "objective": run.history.objective.tolist(),
         "secondary": run.history.secondary.tolist(),
         "distance": distances,
@@ -193,12 +199,12 @@ ACTIONS: dict[str, Callable[[Task], dict[str, Any]]] = {"synchronise": _synchron
 
 
 def _short(value: Any) -> Any:
-    """Return a result with ten significant digits in histories and six elsewhere, which keeps records short."""
+    """Return a result with eight significant digits, which keeps records short."""
     if isinstance(value, dict):
         return {name: _short(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [float(f"{item:.10g}") if isinstance(item, float) else _short(item) for item in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+        return [_short(item) for item in value]
+    return float(f"{value:.8g}") if isinstance(value, float) else value
 
 
 def pack(U: NDArray[Any]) -> dict[str, Any]:

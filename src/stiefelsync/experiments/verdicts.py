@@ -22,19 +22,28 @@ def seen(verdicts: Sequence[Verdict | None]) -> list[Verdict]:
 
 
 def best(
-    records: Sequence[Record], line: Line, among: Sequence[Line], value: Value, x: Key, claim: str
+    records: Sequence[Record],
+    line: Line,
+    among: Sequence[Line],
+    value: Value,
+    x: Key,
+    claim: str,
+    *,
+    most: bool = False,
+    strict: bool = False,
 ) -> Verdict | None:
     """Judge that one line has the largest mean over seeds; None without records.
 
-    At each setting it must reach every rival that ran there, within .001. On average it must reach each rival over the
-    settings that rival ran.
+    At each setting it must reach every rival that ran there, within .001; if `strict`, surpass it by more than that. On
+    average it must do so over the settings the rival ran.
     """
+    margin = TIE if strict else -TIE
     mine = means(records, line, value, x)
     rivals = {rival: means(records, rival, value, x) for rival in among if rival is not line}
     rivals = {rival: found for rival, found in rivals.items() if found}
     if not mine or not rivals:
         return None
-    each = [all(found[at] <= mine[at] + TIE for found in rivals.values() if at in found) for at in mine]
+    each = [all(mine[at] >= found[at] + margin for found in rivals.values() if at in found) for at in mine]
     pairs = []
     for rival, found in rivals.items():
         common = [at for at in mine if at in found]
@@ -44,7 +53,7 @@ def best(
         for (label, own, theirs), rival in zip(pairs, rivals, strict=True)
     )
     evidence = f"means over all settings: {line.label} {np.mean(list(mine.values())):.3f}, {against}"
-    return judge(claim, each, all(own >= theirs for _, own, theirs in pairs), evidence)
+    return judge(claim, each, all(own >= theirs + max(margin, 0) for _, own, theirs in pairs), evidence, most=most)
 
 
 def quickest(
@@ -69,7 +78,15 @@ def quickest(
 
 
 def comparable(
-    records: Sequence[Record], line: Line, among: Sequence[Line], value: Value, x: Key, claim: str, within: float = 0.02
+    records: Sequence[Record],
+    line: Line,
+    among: Sequence[Line],
+    value: Value,
+    x: Key,
+    claim: str,
+    *,
+    within: float = 0.02,
+    most: bool = False,
 ) -> Verdict | None:
     """Judge that all lines have means within `within` of one line's."""
     mine = means(records, line, value, x)
@@ -84,4 +101,4 @@ def comparable(
         f"within {within} of {line.label} counts as comparable; mean differences from its"
         f" {np.mean(list(mine.values())):.3f}: " + ", ".join(f"{label} {gap:+.3f}" for label, gap in average.items())
     )
-    return judge(claim, each, all(abs(gap) <= within for gap in average.values()), evidence)
+    return judge(claim, each, all(abs(gap) <= within for gap in average.values()), evidence, most=most)
