@@ -115,9 +115,9 @@ def test_bad_problems(run, tmp_path, name):
 BAD_OPTIONS = {
     "universe too small": (["--universe", "3"], "a universe of 3 points is smaller than object"),
     "universe no number": (["--universe", "many"], "--universe must be a whole number or auto, got 'many'"),
-    "unknown method": (["--method", "acurate"], "unknown method 'acurate'; did you mean 'accurate'?"),
+    "unknown method": (["--method", "fastt"], "unknown method 'fastt'; did you mean 'fast'?"),
     "unknown format": (["--format", "npy"], "unknown format 'npy'; did you mean 'npz'?"),
-    "unknown option": (["--option", "tollerance=1"], "unknown option 'tollerance'"),
+    "unknown option": (["--option", "nonsense=1"], "unknown option 'nonsense'"),
     "option without a value": (["--option", "tol"], "write --option tol=VALUE"),
     "picture of unknown kind": (["--plot", "picture.bmp"], "must end in .png, .pdf or .svg"),
     "negative seed": (["--seed", "-1"], "--seed"),
@@ -238,5 +238,5 @@ def test_interrupt_writes_nothing(run, problem, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("stiefelsync.cli.sync.synchronise", interrupted)
-    assert "interrupted: nothing was written" in run("sync", problem, "-o", tmp_path / "out.npz", code=130).stderr
+    assert "interrupted: the work ended early" in run("sync", problem, "-o", tmp_path / "out.npz", code=130).stderr
     assert [*tmp_path.iterdir()] == [problem]

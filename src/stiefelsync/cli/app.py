@@ -40,7 +40,7 @@ class Verbs(TyperGroup):
                 where = f"{error.filename}: " if error.filename else ""
                 complain("error", f"{where}{error.strerror or error}")
             except KeyboardInterrupt:
-                complain("interrupted", "nothing was written")
+                complain("interrupted", "the work ended early")
                 raise typer.Exit(INTERRUPTED) from None
             raise typer.Exit(BAD_INPUT)
 

@@ -29,7 +29,7 @@ def overview(result: Synchronisation) -> Figure:
     >>> from stiefelsync import Matchings, synchronise
     >>> result = synchronise(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2, method="sparse-stiefel")
     >>> len(overview(result).axes)
-    5
+    6
     """
     labels = result.labels if result.consistent else None
     U, history = result.outcome.U, result.outcome.history
