@@ -32,7 +32,7 @@ from scipy.special import betaln, xlogy
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["Evidence", "Odds", "Tally", "beta_fit", "log_likelihood", "odds", "tally"]
+__all__ = ["Evidence", "Odds", "Tally", "beta_fit", "log_likelihood", "odds", "soft_tally", "tally"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,6 +82,11 @@ class Evidence:
         return self.matchings.point_objects.astype(np.int64)
 
     @cached_property
+    def ends(self) -> NDArray[np.int32]:
+        """Both ends of every match, shape (2, M)."""
+        return np.ascontiguousarray(self.matchings.endpoints.T.astype(np.int32))
+
+    @cached_property
     def blocks(self) -> Ints:
         """For every stored entry of W the block it lies in, as i·k + j; shape (nnz,)."""
         k = self.matchings.n_objects
@@ -107,6 +112,12 @@ class Evidence:
         """Whether some point has no match in an object its own was compared with: only then X says anything."""
         return len(self.indices) < int(self.compared.sum(axis=1) @ self.matchings.sizes)
 
+    @cached_property
+    def spread(self) -> float:
+        """The logarithm of n, the mean size of an object: the ways to be matched wrongly."""
+        sizes = self.matchings.sizes
+        return float(np.log(max(float(sizes.mean()), 1.0))) if sizes.size else 0.0
+
     def matrix(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
         m = self.matchings.n_points
@@ -116,6 +127,21 @@ class Evidence:
         """Return the CSR matrix of shape (m, k) with the value of each point's match in each object."""
         shape = self.matchings.n_points, self.matchings.n_objects
         return sparse.csr_array((values, self.owner[self.indices], self.indptr), shape=shape)
+
+    def occupancy(self, labels: Ints) -> Floats:
+        """Return O, shape (k, d): 1 where an object holds a label."""
+        O = np.zeros((self.matchings.n_objects, self.d))
+        known = labels >= 0
+        O[self.owner[known], labels[known]] = 1
+        return O
+
+    def seen_by(self, labels: Ints, values: Floats | None = None) -> Floats:
+        """Return Mᵀ U, shape (k, d), M = by_object(values), for hard labels: matches of each label per object."""
+        k = self.matchings.n_objects
+        label = np.repeat(labels, np.diff(self.indptr))
+        at = self.owner[self.indices] * (self.d + 1) + label % (self.d + 1)
+        counts: Any = np.bincount(at, values, minlength=k * (self.d + 1))
+        return np.asarray(counts.reshape(k, self.d + 1)[:, : self.d], dtype=np.float64)
 
     def one_hot(self, labels: Ints) -> Floats:
         """Return the labels as a 0/1 matrix, shape (m, d)."""
@@ -193,8 +219,8 @@ def beta_fit(hits: Floats, trials: Floats, *, least: float) -> tuple[float, floa
     return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, least)
 
 
-def tally(evidence: Evidence, U: Floats | Ints) -> Tally:
-    """Count right and wrong matches under labels (m,) or soft labels (m, d); O(nnz) or O(nnz·d).
+def tally(evidence: Evidence, labels: Ints) -> Tally:
+    """Count right and wrong matches under labels, shape (m,); O(nnz + k²·d).
 
     Examples
     --------
@@ -203,22 +229,37 @@ def tally(evidence: Evidence, U: Floats | Ints) -> Tally:
     [[0.0, 1.0], [1.0, 0.0]]
     """
     k = evidence.matchings.n_objects
-    a, b = evidence.matchings.endpoints.T
-    if U.ndim == 1:
-        hit = ((U[a] == U[b]) & (U[a] >= 0)).astype(np.float64)
-        U = evidence.one_hot(np.asarray(U, dtype=np.int64))
-    else:
-        step = max(_CHUNK // U.shape[1], 1)
-        parts = [np.einsum("td,td->t", U[a[t : t + step]], U[b[t : t + step]]) for t in range(0, len(a), step)]
-        hit = np.concatenate([np.empty(0), *parts])
-    right: Any = np.bincount(evidence.owner[a] * k + evidence.owner[b], hit, minlength=k * k).reshape(k, k)
+    a, b = evidence.ends
+    # Unmatched points get labels of their own, so that they agree with nobody.
+    label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
+    pair = np.flatnonzero(label[a] == label[b])
+    i, j = evidence.matchings.pair_objects.T.astype(np.int64)
+    per_pair = np.bincount(evidence.matchings.match_pairs[pair], minlength=len(i))
+    right = np.zeros((k, k))
+    right[i, j] = right[j, i] = per_pair
+    O = evidence.occupancy(labels)
+    present = (O @ O.T) * evidence.compared
+    found = float(np.sum(evidence.seen_by(labels) * O)) if evidence.partial else float(present.sum())
+    return Tally(right, present, O.sum(axis=0), found, *_rows(evidence))
+
+
+def soft_tally(evidence: Evidence, U: Floats, WU: Floats) -> Tally:
+    """Count expected right and wrong matches under soft labels U, shape (m, d), given W U; rates of blocks are equal.
+
+    O(m·d + k²·d), and O(nnz·d) more where objects are partial.
+    """
     O = evidence.membership @ U
     present = (O @ O.T) * evidence.compared
+    right = present * (float(np.sum(U * WU)) / max(float(present.sum()), 1.0))
     found = float(present.sum())
     if evidence.partial:
         found = float(np.sum((evidence.by_object(np.ones(len(evidence.indices))).T @ U) * O))
-    rows = float(evidence.compared.sum(axis=1) @ evidence.matchings.sizes)
-    return Tally(right + right.T, present, O.sum(axis=0), found, float(len(evidence.indices)), rows)
+    return Tally(right, present, O.sum(axis=0), found, *_rows(evidence))
+
+
+def _rows(evidence: Evidence) -> tuple[float, float]:
+    """Return the matched rows and all rows of all blocks, in both readings."""
+    return float(len(evidence.indices)), float(evidence.compared.sum(axis=1) @ evidence.matchings.sizes)
 
 
 @dataclass(frozen=True)
@@ -229,6 +270,8 @@ class Odds:
     ----------
     right : (nnz,)
         α times the weight of each stored entry of W.
+    scale
+        α where it is the same for all blocks, else None.
     seen : (nnz,) or None
         β − γ of each stored entry; None when it carries no information.
     size : (k, k)
@@ -238,6 +281,7 @@ class Odds:
     """
 
     right: Floats
+    scale: float | None
     seen: Floats | None
     size: Floats
     popularity: tuple[float, float] = (0.5, np.inf)
@@ -249,17 +293,17 @@ class Odds:
             return 0.0
         return np.asarray(np.log(holders + kappa * p) - np.log(np.maximum(k - 1 - holders, 0) + kappa * (1 - p)))
 
-    def scores(self, evidence: Evidence, U: Floats) -> Floats:
-        """Return S, shape (m, d), for soft or hard labels U; O(nnz·d)."""
+    def scores(self, evidence: Evidence, U: Floats, earned: Floats) -> Floats:
+        """Return S, shape (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``; O(m·d) unless partial."""
         O = evidence.membership @ U
-        S = evidence.matrix(self.right) @ U
+        S = earned.copy()
         shared = self.size @ O + self.prior(O.sum(axis=0) - O, len(O))
         if self.seen is not None:
             M = evidence.by_object(0.5 * self.seen)
             S += M @ O
             shared += M.T @ U
         S += shared[evidence.owner]
-        return np.asarray(S)
+        return S
 
 
 def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds:
@@ -275,19 +319,24 @@ def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds
     [3.0, 3.0, 3.0, 3.0]
     """
     p, r1, r0 = counts.rates
-    k = evidence.matchings.n_objects
-    P = np.full((k, k), p)
+    P: Any = p
     if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
     R1 = (1 - P) * (r1 / (1 - p))
-    n = np.maximum(evidence.matchings.sizes, 1).astype(np.float64)
-    alpha = np.maximum(np.log(P) - np.log(R1) + 0.5 * np.log(np.outer(n, n)), 0)
+    alpha = np.maximum(np.log(P) - np.log(R1) + evidence.spread, 0)
     beta = np.log(R1) - np.log(r0)
-    right = alpha.ravel()[evidence.blocks] * evidence.weights
-    if not evidence.partial:
-        return Odds(right, None, beta * evidence.compared, counts.popularity)
-    gamma = np.log(1 - P - R1) - np.log(1 - r0)
-    return Odds(right, (beta - gamma).ravel()[evidence.blocks], gamma * evidence.compared, counts.popularity)
+    gamma = np.log(1 - P - R1) - np.log(1 - r0) if evidence.partial else beta
+
+    def each(value: Any) -> Any:
+        return value if np.ndim(value) == 0 else value.ravel()[evidence.blocks]
+
+    return Odds(
+        right=each(alpha) * evidence.weights,
+        scale=float(alpha) if np.ndim(alpha) == 0 else None,
+        seen=each(beta - gamma) * np.ones(len(evidence.indices)) if evidence.partial else None,
+        size=gamma * evidence.compared,
+        popularity=counts.popularity,
+    )
 
 
 def log_likelihood(evidence: Evidence, labels: Ints) -> float:
@@ -310,12 +359,10 @@ def log_likelihood(evidence: Evidence, labels: Ints) -> float:
     present = float(counts.present.sum())
     wrong = max(counts.found - float(counts.right.sum()), 0.0)
     stray = max(counts.matched - counts.found, 0.0)
-    sizes = evidence.matchings.sizes
-    spread = float(np.log(sizes.mean())) if sizes.size and sizes.any() else 0.0
     rest = (
         _profile(wrong, max(present - counts.found, 0.0))
         + _profile(stray, max(counts.rows - present - stray, 0.0))
-        - (wrong + stray) * spread
+        - (wrong + stray) * evidence.spread
     )
     return binomial + 0.5 * rest
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.likelihood import Evidence, Tally, odds, tally
+from stiefelsync.sync.kernels import sparse_product
+from stiefelsync.sync.likelihood import Evidence, Tally, odds, soft_tally
 
 __all__ = ["mean_field", "sinkhorn"]
 
@@ -53,14 +54,16 @@ def mean_field(
 ) -> tuple[Floats, int]:
     """Return soft labels at a fixed point of ``U ← sinkhorn(S(U))`` and the number of rounds, from soft or hard labels.
 
-    Each round re-estimates the rates p, r₁, r₀ from the current U (expectation–maximisation), or their per-block form
-    with the spread in `blocks`, and moves half way to the new labels, which keeps neighbours from swapping for ever.
+    Each round re-estimates the rates p, r₁, r₀ from the current U (expectation–maximisation) and moves half way to the
+    new labels, which keeps neighbours from swapping for ever.
 
     Parameters
     ----------
     U : (m, d)
+    blocks
+        Fix the rates, block by block, to those of a tally.
     tol
-        Stop when no entry wants to move by more.
+        Stop when not more than this share of the points wants to move.
 
     Notes
     -----
@@ -74,11 +77,22 @@ def mean_field(
     >>> U.argmax(axis=1).tolist()
     [0, 1, 1, 0, 0, 1]
     """
+    weights = evidence.weights
+    fixed = None
+    if blocks is not None:
+        fixed = odds(evidence, blocks, blocks)
+        weights = fixed.right
+    multiply = sparse_product(evidence.matrix(weights), evidence.matchings.offsets, width=evidence.d)
     n_iter, moved = 0, np.inf
     while n_iter < max_iter and moved > tol:
         n_iter += 1
-        target = sinkhorn(odds(evidence, tally(evidence, U), blocks).scores(evidence, U), evidence)
+        WU = multiply(U)
+        rates = fixed
+        if rates is None:
+            rates = odds(evidence, soft_tally(evidence, U, WU))
+            WU *= rates.scale
+        target = sinkhorn(rates.scores(evidence, U, WU), evidence)
         target -= U
-        moved = float(np.abs(target).max(initial=0.0))
+        moved = float(np.abs(target).sum()) / (2 * max(len(U), 1))
         U = U + 0.5 * target
     return U, n_iter

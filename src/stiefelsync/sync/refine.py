@@ -15,6 +15,9 @@ __all__ = ["ascend", "gauss_seidel", "refine"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_SLACK = 1e-9  # relative differences in score that do not count
+_CHUNK = 1 << 22  # scores computed at once
+
 
 def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) -> tuple[Ints, int]:
     """Return labels that no re-labelling of a single object improves in the objective tr(PᵀWP), and the sweeps made.
@@ -44,7 +47,7 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     """
     evidence = Evidence.of(matchings, d)
     k = matchings.n_objects
-    return ascend(evidence, labels, Odds(evidence.weights, None, np.zeros((k, k))), max_sweeps=max_sweeps)
+    return ascend(evidence, labels, Odds(evidence.weights, 1.0, None, np.zeros((k, k))), max_sweeps=max_sweeps)
 
 
 def refine(
@@ -85,7 +88,8 @@ def ascend(
 
     Notes
     -----
-    Objects none of whose neighbours changed since their last turn are skipped.
+    A sweep first scores all points at once, O(nnz + m·d), and then visits only objects with a point that would rather
+    have another label.
 
     Examples
     --------
@@ -95,19 +99,14 @@ def ascend(
     >>> ascend(evidence, start, odds(evidence, tally(evidence, start)))[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    labels = labels.copy()
-    state = _State(evidence, labels, rates)
-    k = evidence.matchings.n_objects
-    waiting = evidence.matchings.sizes > 0
-    sweeps = 0
-    while sweeps < max_sweeps and waiting.any():
+    state = _State(evidence, labels.copy(), rates)
+    sweeps, changed = 0, True
+    while sweeps < max_sweeps and changed:
         sweeps += 1
-        for i in range(k):
-            if waiting[i]:
-                waiting[i] = False
-                if state.relabel(i, alone):
-                    waiting |= state.neighbours[i]
-    return labels, sweeps
+        changed = False
+        for i in state.restless(alone):
+            changed |= state.relabel(i, alone)
+    return state.labels, sweeps
 
 
 class _State:
@@ -116,45 +115,56 @@ class _State:
     def __init__(self, evidence: Evidence, labels: Ints, rates: Odds) -> None:
         self.evidence, self.labels, self.rates = evidence, labels, rates
         self.offsets = evidence.matchings.offsets.tolist()
-        self.neighbours = evidence.compared > 0
-        rows = np.repeat(np.arange(len(labels)), np.diff(evidence.indptr))
-        self.local = rows - evidence.matchings.offsets[evidence.owner[rows]]
-        U = evidence.one_hot(labels)
-        self.O: Floats = evidence.membership @ U
+        self.rows = np.repeat(np.arange(len(labels)), np.diff(evidence.indptr))
+        self.O = evidence.occupancy(labels)
         self.holders: Floats = self.O.sum(axis=0)
         self.shared: Floats = rates.size @ self.O
-        self.seen: list[Any] | None = None
+        self.seen: Any = None
         if rates.seen is not None:
-            M = evidence.by_object(0.5 * rates.seen)
-            self.seen = [M[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
-            self.shared += M.T @ U
+            self.seen = evidence.by_object(0.5 * rates.seen)
+            self.shared += evidence.seen_by(labels, 0.5 * rates.seen)
 
-    def scores(self, i: int) -> Floats:
-        """Return S for the points of object i, shape (n, d)."""
+    def scores(self, i: int, j: int) -> Floats:
+        """Return S for the points of objects i, …, j - 1, shape (n, d)."""
         evidence, d = self.evidence, self.evidence.d
-        a, b = self.offsets[i], self.offsets[i + 1]
+        a, b = self.offsets[i], self.offsets[j]
         here = slice(evidence.indptr[a], evidence.indptr[b])
         # Unmatched neighbours (label -1) fall into column d, which is cut off.
-        at = self.local[here] * (d + 1) + self.labels[evidence.indices[here]] % (d + 1)
-        matched: Any = np.bincount(at, self.rates.right[here], minlength=(b - a) * (d + 1))
-        S: Floats = matched.reshape(b - a, d + 1)[:, :d] + self.shared[i]
+        at = (self.rows[here] - a) * (d + 1) + self.labels[evidence.indices[here]] % (d + 1)
+        earned: Any = np.bincount(at, self.rates.right[here], minlength=(b - a) * (d + 1))
+        shared = self.shared[i:j] + self.rates.prior(self.holders - self.O[i:j], len(self.O))
+        S: Floats = earned.reshape(b - a, d + 1)[:, :d] + shared[evidence.owner[a:b] - i]
         if self.seen is not None:
-            S += self.seen[i] @ self.O
-        S += self.rates.prior(self.holders - self.O[i], len(self.O))
+            S += self.seen[a:b] @ self.O
         return S
+
+    def restless(self, alone: bool) -> list[int]:
+        """Return the objects with a point that would rather have another label."""
+        evidence = self.evidence
+        step = max(_CHUNK // max(evidence.d * int(evidence.matchings.sizes.max(initial=1)), 1), 1)
+        found: list[int] = []
+        for i in range(0, len(self.O), step):
+            j = min(i + step, len(self.O))
+            S = self.scores(i, j)
+            labels = self.labels[self.offsets[i] : self.offsets[j]]
+            S = np.concatenate([S, np.full((len(S), 1), 0.0 if alone else -np.inf)], axis=1)
+            best = S.max(axis=1, initial=-np.inf)
+            wants = S[np.arange(len(S)), labels] < best - _SLACK * (1 + np.abs(best))
+            found += np.unique(evidence.owner[self.offsets[i] : self.offsets[j]][wants]).tolist()
+        return found
 
     def relabel(self, i: int, alone: bool) -> bool:
         """Give object i its best labels; return whether they changed."""
         a, b = self.offsets[i], self.offsets[i + 1]
-        S = self.scores(i)
+        S = self.scores(i, i + 1)
         if alone:
             np.maximum(S, 0, out=S)
         old = self.labels[a:b].copy()
         kept = np.flatnonzero(old >= 0)
-        S[kept, old[kept]] += 1e-9 * (1 + np.abs(S).max(initial=0.0))  # on a tie nothing moves
+        S[kept, old[kept]] += _SLACK * (1 + np.abs(S).max(initial=0.0))  # on a tie nothing moves
         new = assign(S)
         if alone:
-            new[S[np.arange(b - a), new] <= 0] = -1
+            new[S[np.arange(b - a), new] <= 2 * _SLACK] = -1
         if np.array_equal(new, old):
             return False
         self.labels[a:b] = new
@@ -163,18 +173,19 @@ class _State:
 
     def _update(self, i: int, old: Ints, new: Ints) -> None:
         d = self.evidence.d
-        change = np.zeros((len(new), d + 1))
-        rows = np.arange(len(new))
-        change[rows, new] += 1
-        change[rows, old] -= 1
-        change = change[:, :d]
-        occupied = change.sum(axis=0)
-        columns = np.flatnonzero(occupied)
+        occupied = np.bincount(new % (d + 1), minlength=d + 1) - np.bincount(old % (d + 1), minlength=d + 1)
+        columns = np.flatnonzero(occupied[:d])
         self.O[i, columns] += occupied[columns]
         self.holders[columns] += occupied[columns]
         self.shared[:, columns] += np.outer(self.rates.size[:, i], occupied[columns])
         if self.seen is not None:
-            self.shared += self.seen[i].T @ change
+            a, b = self.offsets[i], self.offsets[i + 1]
+            moved = np.flatnonzero(new != old)
+            change = np.zeros((len(moved), d + 1))
+            rows = np.arange(len(moved))
+            change[rows, new[moved]] += 1
+            change[rows, old[moved]] -= 1
+            self.shared += self.seen[a:b][moved].T @ change[:, :d]
 
 
 def assign(S: Floats) -> Ints:

@@ -2,116 +2,137 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from stiefelsync.stiefel.operators import SymmetricOperator, as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
+from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.kernels import sparse_product
 
-__all__ = ["dominant", "normalised", "rotate", "spectral_start"]
+__all__ = ["dominant", "rotate", "spectral_start"]
 
 _DENSE = 700  # rows up to which all eigenvectors at once are quickest
 _DEGREE = 4  # of the Chebyshev filter between two Rayleigh–Ritz steps
 _ROWS = 12  # rows per universe point that settle the rotation before all rows finish it
 
 
-def spectral_start(W: Any, d: int, *, tol: float = 1e-3, max_products: int = 30, rng: np.random.Generator) -> Any:
+def spectral_start(
+    A: Any,
+    d: int,
+    *,
+    rng: np.random.Generator,
+    diagonal: float = 1.0,
+    offsets: NDArray[np.int64] | None = None,
+    tol: float = 2e-3,
+    max_products: int = 30,
+) -> NDArray[Any]:
     """Return U, shape (m, d): the d leading eigenvectors of ``D^-½ W D^-½``, rotated to maximise g(U) = Σ U³.
 
-    Dividing by the degrees D = diag(W 1) restores what the rotation relies on, equal eigenvalues for all universe
-    points, where some are seen more often than others. This differs from the paper in: the matrix, the subspace (found
-    by a filtered block iteration in single precision) and the rotation (fixed point instead of gradient steps).
+    W is A with `diagonal` on its diagonal. Dividing by its row sums D restores what the rotation relies on, equal
+    eigenvalues for all universe points, where some are seen more often than others. This differs from the paper in: the
+    matrix, the subspace (found by a filtered block iteration in single precision) and the rotation (fixed point instead
+    of gradient steps).
 
     Parameters
     ----------
-    W : (m, m) CSR
-        Symmetric, non-negative, with positive diagonal.
+    A : (m, m) CSR
+        Symmetric, non-negative, zero diagonal, sorted indices.
     d
         Number of columns, at most m.
-    tol, max_products
-        The subspace is good enough when the sum of its Ritz values grows less than `tol`, relatively, between two
-        looks, and after at most so many products with W in any case.
     rng
         Draws the block that the iteration starts from.
+    offsets : (k + 1,), optional
+        Where each object's rows begin; lets large products go object by object.
+    tol, max_products
+        The subspace is good enough when the sum of its Ritz values grows less than `tol`, relatively, between two
+        looks, and after at most so many products with A in any case.
 
     Notes
     -----
-    O(nnz·d + m·d²) per product. Any breakdown in single precision falls back to LAPACK in double precision.
+    O(nnz·d + m·d²) per product. Small problems, and any breakdown in single precision, take the exact route.
 
     Examples
     --------
-    >>> W = sparse.csr_array(np.kron(np.ones((3, 3)), np.eye(2)))
-    >>> U = spectral_start(W, 2, rng=np.random.default_rng(0))
+    >>> A = sparse.csr_array(np.kron(np.ones((3, 3)) - np.eye(3), np.eye(2)))
+    >>> U = spectral_start(A, 2, rng=np.random.default_rng(0))
     >>> np.abs(U.round(3)).max(axis=1).tolist()
     [0.577, 0.577, 0.577, 0.577, 0.577, 0.577]
     """
-    N = normalised(W)
-    m = N.shape[0]
+    m = A.shape[0]
+    s = 1 / np.sqrt(A @ np.ones(m) + diagonal)
     if m <= max(_DENSE, 4 * d):
-        V = _dense(N, d)
-    else:
-        V = dominant(as_operator(N.astype(np.float32)), d, tol=tol, max_products=max_products, rng=rng)
-        if not np.isfinite(V).all():
-            V = _dense(N, d)
-    return rotate(V)
+        N = A.toarray() * np.outer(s, s)
+        N[np.diag_indices(m)] += diagonal * s**2
+        return rotate(dominant_subspace(N, d, method="eigh").V)
+    width = min(m, d + max(4, d // 8))
+    blocks = np.arange(m + 1) if offsets is None else offsets
+    product = sparse_product(A.astype(np.float32), blocks, width=width)
+    left, own = s[:, None].astype(np.float32), (diagonal * s[:, None] ** 2).astype(np.float32)
+
+    def multiply(V: NDArray[Any]) -> NDArray[Any]:
+        out = product(left * V)
+        out *= left
+        out += own * V
+        return out
+
+    V = rng.standard_normal((m, width), dtype=np.float32)
+    try:
+        U = rotate(dominant(multiply, V, d, tol=tol, max_products=max_products))
+    except (np.linalg.LinAlgError, ValueError):
+        U = np.full((m, d), np.nan)
+    if not np.isfinite(U).all():
+        scale = sparse.diags_array(s)
+        U = rotate(dominant_subspace(scale @ (A + sparse.diags_array(np.full(m, diagonal))) @ scale, d, rng=rng).V)
+    return U
 
 
-def normalised(W: Any) -> Any:
-    """Return ``D^-½ W D^-½``, D the diagonal matrix of row sums; O(nnz).
-
-    Examples
-    --------
-    >>> normalised(sparse.csr_array([[1.0, 1.0], [1.0, 3.0]])).toarray().round(3).tolist()
-    [[0.5, 0.354], [0.354, 0.75]]
-    """
-    s = 1 / np.sqrt(W @ np.ones(W.shape[1]))
-    scale = sparse.diags_array(s)
-    return (scale @ W @ scale).tocsr()
-
-
-def _dense(N: Any, d: int) -> NDArray[np.float64]:
-    m = N.shape[0]
-    _, V = linalg.eigh(N.toarray(), subset_by_index=(m - d, m - 1), overwrite_a=True, check_finite=False)
-    return np.ascontiguousarray(V[:, ::-1])
-
-
-def dominant(N: SymmetricOperator, d: int, *, tol: float, max_products: int, rng: np.random.Generator) -> NDArray[Any]:
+def dominant(
+    multiply: Callable[[NDArray[Any]], NDArray[Any]], V: NDArray[Any], d: int, *, tol: float, max_products: int
+) -> NDArray[Any]:
     """Return the Ritz vectors, shape (m, d), of the d largest eigenvalues, to the few digits that labels need.
 
     Between two Rayleigh–Ritz steps a Chebyshev polynomial of N damps the part of the spectrum, assumed symmetric about
     zero, that lies below the smallest Ritz value of a slightly wider block.
 
+    Parameters
+    ----------
+    multiply
+        U ↦ N U.
+    V : (m, width)
+        The block to start from, width ≥ d.
+
     Examples
     --------
-    >>> N = as_operator(np.diag([1.0, 0.9, 0.2, 0.1, -0.1, 0.0]))
-    >>> V = dominant(N, 2, tol=1e-6, max_products=40, rng=np.random.default_rng(0))
+    >>> N = np.diag([1.0, 0.9, 0.2, 0.1, -0.1, 0.0])
+    >>> V = np.random.default_rng(0).standard_normal((6, 4))
+    >>> V = dominant(lambda U: N @ U, V, 2, tol=1e-6, max_products=40)
     >>> np.abs(V).round(3)[:3].tolist()
     [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     """
-    width = min(N.size, d + max(4, d // 8))
-    V = orthonormalise(N @ rng.standard_normal((N.size, width)).astype(N.dtype))[0]
+    V = orthonormalise(multiply(V))[0]
     before, products = -np.inf, 1
     while True:
-        NV = N @ V
+        NV = multiply(V)
         values, Y = np.linalg.eigh(V.T @ NV)
         total, products = float(values[-d:].sum()), products + 1
         if products + _DEGREE > max_products or total - before <= tol * abs(total):
             return np.ascontiguousarray(V @ Y[:, : -d - 1 : -1])
         before = total
         # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
-        edge = N.dtype.type(max(float(values[0]), 0.3 * float(values[-1]), 1e-3))
+        edge = V.dtype.type(max(float(values[0]), 0.3 * float(values[-1]), 1e-3))
         Y = np.ascontiguousarray(Y[:, ::-1])
         previous, current = V @ Y, (NV @ Y) / edge
         for _ in range(_DEGREE - 1):
-            following = N @ current
+            following = multiply(current)
             following *= 2 / edge
             following -= previous
             previous, current = current, following
         products += _DEGREE - 1
-        V = orthonormalise(current / np.linalg.norm(current, axis=0))[0]
+        V = orthonormalise(current / np.maximum(np.linalg.norm(current, axis=0), np.finfo(V.dtype).tiny))[0]
 
 
 def rotate(V: NDArray[Any], *, Q: NDArray[Any] | None = None, tol: float = 1e-4, max_iter: int = 50) -> NDArray[Any]:

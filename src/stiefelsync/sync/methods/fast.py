@@ -38,12 +38,14 @@ def fast(
     watch = Stopwatch()
     report: Any = callback or (lambda _: False)
     with watch("start"):
-        U = spectral_start(matchings.to_matrix(), min(universe, matchings.n_points), rng=rng)
+        evidence = Evidence.of(matchings, universe)
+        d = min(universe, matchings.n_points)
+        U = spectral_start(evidence.matrix(evidence.weights), d, rng=rng, offsets=matchings.offsets)
     report(Progress("start", 1, 3))
     with watch("projection"):
         labels = project(U, matchings.sizes)
     report(Progress("projection", 2, 3))
     with watch("refinement"):
-        labels, sweeps = refine(Evidence.of(matchings, universe), labels)
+        labels, sweeps = refine(evidence, labels)
     report(Progress("refinement", 3, 3))
     return Outcome(labels=labels, U=U, n_iter=sweeps, timings=watch.seconds)
