@@ -90,7 +90,9 @@ def run(
             U = U @ orthonormalise(np.eye(d) - move)[0] if penalty is None else orthonormalise(U - move)[0]
     signs = np.where((best**3).sum(axis=0) < 0, -1.0, 1.0)
     l1 = float(abs(best).sum())
-    return finish(best * signs, matchings, universe, watch, status=status, n_iter=n_iter, l1=l1, cost=least, signs=signs)
+    return finish(
+        best * signs, matchings, universe, watch, status=status, n_iter=n_iter, l1=l1, cost=least, signs=signs
+    )
 
 
 def _l1_in_subspace(U: NDArray[Any]) -> tuple[float, NDArray[Any]]:
