@@ -228,3 +228,26 @@ def test_compare_lists_a_method_that_cannot_run(run, document, problem, monkeypa
     told = run("compare", problem, "--methods", "eig-manopt,union-find").stdout
     assert "eig-manopt did not run: trust regions needs pymanopt" in told
     assert "stiefelsync[rivals]" in run("compare", problem, "--methods", "eig-manopt", code=2).stderr
+
+
+def test_every_verb_but_the_extras_runs_on_the_core_alone(problem, tmp_path):
+    """With no optional package the program starts, and says which extra a picture or a page needs."""
+    code = """
+import sys
+for name in ("matplotlib", "matplotlib.figure", "jinja2", "PIL", "h5py", "pycolmap", "pymanopt", "numba"):
+    sys.modules[name] = None
+from stiefelsync.cli import app
+app(sys.argv[1:])
+"""
+    out = tmp_path / "out.npz"
+
+    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+
+    assert call("sync", problem, "-o", out).returncode == 0
+    out.unlink()
+    for option, extra in (("--plot", "plot"), ("--report", "report")):
+        done = call("sync", problem, "-o", out, option, tmp_path / {"plot": "p.png", "report": "p.html"}[extra])
+        assert done.returncode == 2
+        assert f'pip install "stiefelsync[{extra}]"' in done.stderr
+    assert [*tmp_path.iterdir()] == [problem]

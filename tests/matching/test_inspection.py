@@ -1,0 +1,43 @@
+"""Inspection counts what a plain loop over components counts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from stiefelsync import Matchings, datasets
+from stiefelsync.matching.graph import components
+from stiefelsync.matching.inspection import NEAR, inspect
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_conflicts_near_and_apart_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    problem, _ = datasets.synthetic(40, 6, 0.5, 0.08, noise="mix", rng=seed)
+    # Places so close together that many pairs fall on either side of the limit.
+    x = rng.uniform(0, 1.3 * NEAR, (problem.n_points, 2))
+    problem = Matchings.from_pairs(problem.pairs(), problem.sizes, coordinates=x)
+    found = inspect(problem)
+    n, label = components(problem)
+    x = problem.coordinates.astype(np.float64)
+    conflicted, apart, sizes = 0, 0, []
+    for c in range(n):
+        members = np.flatnonzero(label == c)
+        twins = [(a, b) for a, b in combinations(members, 2) if problem.point_objects[a] == problem.point_objects[b]]
+        conflicted += bool(twins)
+        apart += any(np.linalg.norm(x[a] - x[b]) > NEAR for a, b in twins)
+        sizes.append(len(members))
+    assert (found.conflicts, found.conflicts_apart) == (conflicted, apart)
+    assert found.components == sum(size > 1 for size in sizes)
+    assert found.largest_component == max(sizes)
+    assert found.unmatched == sum(size == 1 for size in sizes)
+
+
+def test_consistent_and_empty_problems():
+    clean = inspect(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]))
+    assert (clean.conflicts, clean.cycle_error, clean.wrong_share, clean.conflicts_apart) == (0, 0, 0, None)
+    for empty in (Matchings.from_pairs({}, []), Matchings.from_pairs({}, [0, 3], coordinates=np.zeros((3, 2)))):
+        found = inspect(empty)
+        assert (found.matches, found.components, found.largest_component, found.conflicts) == (0, 0, 0, 0)
