@@ -157,8 +157,9 @@ CONVERGENCE = Experiment(
     "convergence",
     "Convergence of the step kinds (not in the paper)",
     "Above: how much f is short of its maximum f(V), V the eigenvectors, then g, and the sine of the largest angle to"
-    " the dominant subspace, on the house sequence with k = 40 (quick: 20); every seed is a line, and all"
-    " steps start from the same U_0. Below: U of the toy example W = diag(1, 1, 1, ½, ½, ½), d = 3, under the two stopping criteria.",
+    " the dominant subspace, on the house sequence with k = 40 (quick: 20); every seed is a line, and all steps"
+    " start from the same U_0. Below: U of the toy example W = diag(1, 1, 1, ½, ½, ½), d = 3, under the two stopping"
+    " criteria.",
     _tasks,
     evaluate,
     plot,

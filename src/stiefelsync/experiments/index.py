@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from stiefelsync.experiments.experiment import AVERAGE, FAILS, HOLDS, Experiment, Settings, Verdict
-from stiefelsync.experiments.records import versions
 from stiefelsync.io.files import replacing
 
 __all__ = ["Section", "command", "page", "write_index"]
@@ -50,20 +49,20 @@ def command(name: str, settings: Settings) -> str:
     return " ".join(words)
 
 
-def write_index(path: Path, sections: Sequence[Section], settings: Settings) -> None:
+def write_index(path: Path, sections: Sequence[Section], settings: Settings, versions: Mapping[str, str]) -> None:
     """Write the page; it appears complete or not at all."""
     with replacing(path) as temporary:
-        temporary.write_text(page(sections, settings), encoding="utf-8")
+        temporary.write_text(page(sections, settings, versions), encoding="utf-8")
 
 
-def page(sections: Sequence[Section], settings: Settings) -> str:
+def page(sections: Sequence[Section], settings: Settings, versions: Mapping[str, str]) -> str:
     """Return the page as HTML; pictures are files beside it."""
     verdicts = [verdict for section in sections for verdict in section.verdicts]
     counts = "".join(
         f"<li>{_badge(finding)} {sum(verdict.finding == finding for verdict in verdicts)}</li>"
         for finding in (HOLDS, AVERAGE, FAILS)
     )
-    made = ", ".join(f"{name} {version}" for name, version in versions().items())
+    made = ", ".join(f"{name} {version}" for name, version in versions.items())
     contents = "".join(f'<li><a href="#{s.experiment.name}">{escape(s.experiment.title)}</a></li>' for s in sections)
     return _PAGE.format(
         command=escape(command("all", settings)),

@@ -9,7 +9,7 @@ from pathlib import Path
 from stiefelsync.experiments.catalogue import EXPERIMENTS, find_experiments
 from stiefelsync.experiments.experiment import Experiment, Settings, Verdict
 from stiefelsync.experiments.index import Section, write_index
-from stiefelsync.experiments.records import Store
+from stiefelsync.experiments.records import Store, versions
 from stiefelsync.experiments.runner import count_steps, run
 from stiefelsync.experiments.tasks import Task
 from stiefelsync.io.files import replacing
@@ -89,7 +89,7 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
                 _shrink(save(figure, plan.output / f"{name}.png"))
             files.append(name)
         sections.append(Section(experiment, tuple(files), tuple(experiment.evaluate(records)), len(records)))
-    write_index(plan.output / "index.html", sections, plan.settings)
+    write_index(plan.output / "index.html", sections, plan.settings, versions())
     return [
         Finding(section.experiment.name, verdict)
         for section in sections
