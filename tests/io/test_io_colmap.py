@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -124,10 +125,37 @@ def test_adding_what_follows(tmp_path, database):
     io.write(CLEAN, tmp_path / "more.db", like=database, add=True)
     assert np.array_equal(io.read(tmp_path / "more.db").indices, CLEAN.indices)
     rows = {row[0]: row for row in dump(tmp_path / "more.db")["two_view_geometries"]}
-    assert rows[pair_id(2, 8)][4:] == (0, *[None] * 7)  # a new pair: config undefined, no geometry
+    assert rows[pair_id(2, 8)][4:] == (3, *[None] * 7)  # a new pair: config uncalibrated, no geometry
     assert rows[pair_id(5, 8)][4:6] == (3, b"F" * 72)
     io.write(CLEAN, tmp_path / "raw.db", like=database, add=True, target="matches")
     assert np.array_equal(io.read(tmp_path / "raw.db", source="matches").indices, CLEAN.indices)
+
+
+@pytest.mark.data
+def test_colmap_uses_what_was_added_and_skips_what_was_emptied(data_dir, tmp_path):
+    pycolmap = pytest.importorskip("pycolmap")
+    full = io.read(data_dir / "sceaux" / "database.db")
+    less = tmp_path / "less.db"
+    shutil.copyfile(data_dir / "sceaux" / "database.db", less)
+    less.chmod(0o600)
+    with closing(sqlite3.connect(less)) as writer, writer:
+        ids = [row[0] for row in writer.execute("SELECT pair_id FROM two_view_geometries ORDER BY pair_id")]
+        writer.execute("DELETE FROM two_view_geometries WHERE pair_id = ?", (ids[0],))
+        failed = "UPDATE two_view_geometries SET rows = 0, data = x'', config = 1, F = NULL, E = NULL WHERE pair_id = ?"
+        writer.execute(failed, (ids[1],))
+    answer = full.keep(full.match_pairs != 2)
+    used = {}
+    for add in (False, True):
+        out = tmp_path / f"{add}.db"
+        io.write(answer, out, like=less, add=add)
+        with pycolmap.Database.open(out) as database:
+            graph = pycolmap.DatabaseCache.create(database, pycolmap.DatabaseCacheOptions()).correspondence_graph
+            used[add] = graph.num_matches_between_all_images()
+    counts = {pair: int(n) for pair, n in zip(ids, np.diff(full.pair_start), strict=True)}
+    for add, missing in ((False, ids[:3]), (True, ids[2:3])):
+        least = pycolmap.DatabaseCacheOptions().min_num_matches
+        expected = {pair: n for pair, n in counts.items() if pair not in missing and n >= least}
+        assert {pair: n for pair, n in used[add].items() if n} == expected
 
 
 def test_a_pair_without_matches_keeps_an_empty_row(tmp_path, database):

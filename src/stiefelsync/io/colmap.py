@@ -26,7 +26,7 @@ __all__ = ["COLMAP", "next_command", "representatives"]
 
 MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
 TABLES = ("two_view_geometries", "matches")
-DEGENERATE, UNDEFINED = 1, 0  # values of the column `config`
+DEGENERATE, UNCALIBRATED = 1, 3  # values of the column `config`; COLMAP's mappers skip rows of 0 and 1
 
 Int64s = NDArray[np.int64]
 
@@ -230,7 +230,8 @@ def write(
     -----
     A pair that loses all its matches keeps an empty row (of `config` degenerate), as COLMAP itself leaves for a pair
     that failed verification, so that no later step matches it anew. With ``add=True`` matches of the content that the
-    table does not have are appended; a pair new to `two_view_geometries` gets `config` undefined and no geometry.
+    table does not have are appended; a pair that had no verified match gets `config` uncalibrated and no geometry,
+    because COLMAP passes over the rows it calls undefined or degenerate.
     """
     if target not in TABLES:
         raise unknown_name("target", target, TABLES)
@@ -256,8 +257,10 @@ def write(
             raise OSError(0, str(error)) from error
 
 
-def _changes(rows: Rows, content: Content, images: Images, merge_px: float) -> dict[int, NDArray[np.uint32]]:
-    """Return the new matches of every pair whose matches change, by pair id."""
+def _changes(
+    rows: Rows, content: Content, images: Images, merge_px: float
+) -> dict[int, tuple[NDArray[np.uint32], bool]]:
+    """Return the new matches of every pair whose matches change, and whether some were added, by pair id."""
     offsets, m = images.offsets, int(images.sizes.sum())
     objects = rows.flat_objects()
     ends = rows.indices + offsets[objects]
@@ -287,23 +290,25 @@ def _changes(rows: Rows, content: Content, images: Images, merge_px: float) -> d
         if pair_id in number:
             span = slice(*rows.start[number[pair_id] : number[pair_id] + 2])
             old = rows.indices[span][keep[span]]
-        changed[pair_id] = np.concatenate([old, extra.get(pair_id, old[:0])]).astype("<u4")
+        changed[pair_id] = np.concatenate([old, extra.get(pair_id, old[:0])]).astype("<u4"), pair_id in extra
     return changed
 
 
-def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, NDArray[np.uint32]]) -> None:
-    for pair_id, block in changed.items():
+def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArray[np.uint32], bool]]) -> None:
+    for pair_id, (block, added) in changed.items():
         values = (len(block), block.tobytes(), pair_id)
-        done = copy.execute(f"UPDATE {target} SET rows = ?, cols = 2, data = ? WHERE pair_id = ?", values)
-        new = not done.rowcount
+        new = not copy.execute(f"UPDATE {target} SET rows = ?, cols = 2, data = ? WHERE pair_id = ?", values).rowcount
         if target == "matches":
             if new:
                 copy.execute("INSERT INTO matches (rows, data, pair_id, cols) VALUES (?, ?, ?, 2)", values)
             copy.execute("DELETE FROM two_view_geometries WHERE pair_id = ?", (pair_id,))
-        elif new:
-            copy.execute(
-                f"INSERT INTO {target} (rows, data, pair_id, cols, config) VALUES (?, ?, ?, 2, {UNDEFINED})", values
-            )
+            continue
+        if new:
+            insert = f"INSERT INTO {target} (rows, data, pair_id, cols, config) VALUES (?, ?, ?, 2, {UNCALIBRATED})"
+            copy.execute(insert, values)
+        elif added:
+            raised = f"UPDATE {target} SET config = {UNCALIBRATED} WHERE pair_id = ? AND config <= {DEGENERATE}"
+            copy.execute(raised, (pair_id,))
         elif not len(block):
             copy.execute(f"UPDATE {target} SET config = {DEGENERATE} WHERE pair_id = ?", (pair_id,))
 
