@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
 from stiefelsync import InputError, score
-from stiefelsync.datasets import cameras as module
 from stiefelsync.datasets._castle import castle
 from stiefelsync.datasets.cameras import camera_scene, cameras
+
+module = importlib.import_module("stiefelsync.datasets.cameras")
 
 
 @pytest.fixture(scope="module")

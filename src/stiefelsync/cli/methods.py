@@ -10,6 +10,8 @@ from stiefelsync.sync import METHODS
 
 __all__ = ["run"]
 
+OURS = ("accurate", "fast", "sparse-stiefel", "tracks")  # listed before the rivals
+
 
 def run(json: Json = False, seed: Unused = 0) -> None:
     """List the methods with what they guarantee, what they cost and when to choose them."""
@@ -20,10 +22,17 @@ def run(json: Json = False, seed: Unused = 0) -> None:
         ])  # fmt: skip
         return
     rows = [
-        [m.name, "yes" if m.consistent else "no", m.cost, m.choose + (f" [extra: {m.extra}]" if m.extra else "")]
-        for m in METHODS.values()
+        [
+            method.name + (f" [{method.extra}]" if method.extra else ""),
+            method.summary,
+            "yes" if method.consistent else "no",
+            method.cost,
+            method.choose,
+        ]
+        for method in sorted(METHODS.values(), key=lambda method: (method.name not in OURS, method.name))
     ]
+    columns = ["method [extra it needs]", "what it does", "consistent", "cost", "choose it"]
     show(
-        table("Methods for --method and compare", ["method", "consistent", "cost", "choose it"], rows, left=4),
+        table("Methods for --method and compare", columns, rows, left=5),
         "\nconsistent: every answer is cycle-consistent, so its matches form tracks. References: --json",
     )
