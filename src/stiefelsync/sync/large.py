@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.large_join import join
 from stiefelsync.sync.large_merge import Quotient, merge, prune, singletons
 from stiefelsync.sync.large_rules import Rule, evidence, few_choices, squares, triangles
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
@@ -21,8 +22,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+RULES: dict[str, Rule] = {
+    "triangles": triangles,
+    "squares": squares,
+    "only choice": few_choices,
+    "few choices": few_choices,
+}
+"""The rules in the order in which they are tried, by the names under which their shares are reported."""
+
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
-_LEAST_SHARE = 0.003
+_LEAST_SHARE = 0.02
 
 
 def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Outcome:
@@ -37,9 +46,9 @@ def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Ou
     3. *only choice*: a cluster's only match that contradicts nothing;
     4. *few choices*: the best of at most 1/w such matches, w being the share of matches found wrong so far.
 
-    From the second round on two or more matches between the same two clusters come before all of these. What then has
-    no support stays unmatched. Among equal evidence matches of pairs with many matches come first, for wrong matches
-    are spread over the pairs more evenly than right ones.
+    From the second round on two or more matches between the same two clusters come before all of these. At last tracks
+    that a conflict keeps apart are joined where the matches between them outweigh those of the points given up for it
+    (:func:`~stiefelsync.sync.large_join.join`). What then has no support stays unmatched.
 
     Parameters
     ----------
@@ -72,11 +81,18 @@ def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Ou
     watch = Stopwatch()
     with watch("components"):
         track, conflicted = _components(matchings)
+        inside = np.flatnonzero(conflicted[matchings.endpoints[:, 0]])
+        ends, weights = matchings.endpoints[inside], matchings.match_weights[inside]
     with watch("merging"):
-        placed, n_iter, stopped = _grow(matchings, track, conflicted, callback)
+        # Pairs with many matches first: wrong matches are spread over the pairs more evenly than right ones.
+        trust = weights * np.sqrt(np.diff(matchings.pair_start))[matchings.match_pairs[inside]]
+        q = _alone(np.flatnonzero(conflicted), matchings.point_objects, ends, trust)
+        rule_of, n_iter, stopped = _grow(q, track, ends, matchings.n_matches, callback)
+    with watch("joining"):
+        track, joins = join(track, matchings.point_objects, ends, weights)
     with watch("labels"):
         labels = _numbered(track)
-        details = _account(matchings, labels, conflicted, placed)
+        details = _account(matchings, labels, conflicted, rule_of) | {"joins": joins}
     status = "stopped by the callback" if stopped else "done"
     return Outcome(labels=labels, status=status, n_iter=n_iter, timings=watch.seconds, details=details)
 
@@ -95,75 +111,56 @@ def _components(matchings: Matchings) -> tuple[Ints, Bools]:
     return first[component], broken[component]
 
 
-def _conflicted_part(matchings: Matchings, conflicted: Bools) -> Quotient:
-    """Return the points of conflicted components as clusters of one, the matches weighed by their pair's size."""
-    points = np.flatnonzero(conflicted)
-    place = np.cumsum(conflicted) - 1
-    inside = conflicted[matchings.endpoints[:, 0]]
-    weights = np.sqrt(np.diff(matchings.pair_start))[matchings.match_pairs[inside]]
-    if matchings.weights is not None:
-        weights = weights * matchings.weights[inside]
-    return singletons(
-        points,
-        matchings.point_objects[points].astype(np.int64),
-        place[matchings.endpoints[inside]],
-        weights / weights.max(initial=1.0),
-    )
+def _alone(points: Ints, objects: NDArray[np.int32], ends: Ints, trust: Floats) -> Quotient:
+    """Return the points, each a cluster of its own."""
+    place = np.zeros(len(objects), dtype=np.int64)
+    place[points] = np.arange(len(points))
+    return singletons(points, objects[points].astype(np.int64), place[ends], trust / trust.max(initial=1.0))
 
 
 def _grow(
-    matchings: Matchings, track: Ints, conflicted: Bools, callback: Callback | None
-) -> tuple[dict[str, int], int, bool]:
-    """Merge the conflicted points, rule after rule, and write each one's track (by its first point) into `track`.
+    q: Quotient, track: Ints, ends: Ints, n_matches: int, callback: Callback | None
+) -> tuple[NDArray[np.int8], int, bool]:
+    """Merge clusters, rule after rule, and write each point's track, by its first point, into `track`.
 
     Returns
     -------
-    placed
-        Points that ceased to be alone, by rule.
+    rule_of : (m,) int8
+        The place in `RULES` of the rule under which a point ceased to be alone, -1 if under none.
     n_iter
         Rounds.
     stopped
         Whether the callback asked to stop.
     """
-    q = _conflicted_part(matchings, conflicted)
+    rule_of = np.full(len(track), -1, dtype=np.int8)
     total, n_iter, stopped = len(q.points), 0, False
-    rules: dict[str, Rule] = {"triangles": triangles, "squares": squares, "only choice": few_choices}
-    placed = dict.fromkeys([*rules, "few choices"], 0)
-    for name in placed:
-        if name in rules:
-            rule = rules[name]
-        else:
-            open_matches = int(q.count.sum())
-            rule = partial(few_choices, most=_most_choices(matchings, _written(q, track), open_matches))
+    _write(q, track)
+    for number, name in enumerate(RULES):
+        rule = RULES[name]
+        if name == "few choices":
+            wrong = int((track[ends[:, 0]] != track[ends[:, 1]]).sum() - q.count.sum())
+            rule = partial(few_choices, most=max(n_matches // max(wrong, 1), 1))
         merged = q.n
         while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
             gain = evidence(q, rule)
             if not (gain > 0).any():
                 break
-            before = q
+            before = q.n
             q = merge(q, gain)
-            merged = before.n - q.n
-            placed[name] += int((before.sizes == 1).sum() - (q.sizes == 1).sum())
+            merged = before - q.n
             q, done, first = prune(q)
             track[done] = first
             n_iter += 1
             if callback is not None:
                 stopped = bool(callback(Progress("tracks", total - len(q.points), total)))
-    _written(q, track)
-    return placed, n_iter, stopped
+        _write(q, track)
+        rule_of[(np.bincount(track)[track] > 1) & (rule_of < 0)] = number
+    return rule_of, n_iter, stopped
 
 
-def _written(q: Quotient, track: Ints) -> Ints:
+def _write(q: Quotient, track: Ints) -> None:
     """Write the tracks of the points under consideration, by their first points, into `track`."""
     track[q.points] = q.points[q.start[q.clusters()]]
-    return track
-
-
-def _most_choices(matchings: Matchings, track: Ints, open_matches: int) -> int:
-    """Return 1/w, w the share of matches that run between different tracks and are no longer open."""
-    a, b = matchings.endpoints.T
-    wrong = int((track[a] != track[b]).sum()) - open_matches
-    return max(matchings.n_matches // max(wrong, 1), 1)
 
 
 def _numbered(track: Ints) -> Ints:
@@ -173,22 +170,28 @@ def _numbered(track: Ints) -> Ints:
     return number[track]
 
 
-def _account(matchings: Matchings, labels: Ints, conflicted: Bools, placed: dict[str, int]) -> dict[str, Any]:
-    """Return how many points, matches and components were decided by which rule."""
+def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDArray[np.int8]) -> dict[str, Any]:
+    """Return how many points, matches and tracks were decided by which rule."""
     a, b = matchings.endpoints.T
-    repaired = conflicted[a]
-    kept = (labels[a] == labels[b]) & (labels[a] >= 0)
+    matched, repaired = labels >= 0, conflicted[a]
+    kept = (labels[a] == labels[b]) & matched[a]
     removed = int((~kept).sum())
+    placed = np.bincount(rule_of[matched & conflicted] + 1, minlength=len(RULES) + 1).tolist()
     return {
         "points": {
-            "consistent": int(((labels >= 0) & ~conflicted).sum()), **placed, "unmatched": int((labels < 0).sum())
+            "consistent": int((matched & ~conflicted).sum()),
+            **dict(zip(RULES, placed[1:], strict=True)),
+            "joining": placed[0],
+            "unmatched": int((~matched).sum()),
         },
         "matches": {
-            "consistent": int((~repaired).sum()), "kept": int((repaired & kept).sum()), "removed": removed
+            "consistent": int((~repaired).sum()),
+            "kept": int((repaired & kept).sum()),
+            "removed": removed,
         },
         "tracks": {
-            "consistent": len(np.unique(labels[(labels >= 0) & ~conflicted])),
-            "repaired": len(np.unique(labels[(labels >= 0) & conflicted])),
+            "consistent": len(np.unique(labels[matched & ~conflicted])),
+            "repaired": len(np.unique(labels[matched & conflicted])),
         },
         "wrong": removed / max(matchings.n_matches, 1),
-    }  # fmt: skip
+    }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Quotient", "conflicting", "find", "merge", "prune", "ranges", "singletons"]
+__all__ = ["Quotient", "conflicting", "find", "merge", "mutual_best", "prune", "ranges", "singletons"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -211,14 +211,7 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     """
     candidates = np.flatnonzero(gain > 0)
     A, B = q.A[candidates], q.B[candidates]
-    # One integer orders the edges: gain first (the bits of a positive float sort like it), then a shuffled number, so
-    # that ties make short trees instead of long chains.
-    bits = gain[candidates].astype(np.float32).view(np.int32).astype(np.int64)
-    priority = (bits << _BITS) | (candidates * _SHUFFLE) % (1 << _BITS)
-    best = np.full(q.n, -1, dtype=np.int64)
-    np.maximum.at(best, A, priority)
-    np.maximum.at(best, B, priority)
-    best_of_A, best_of_B = best[A] == priority, best[B] == priority
+    best_of_A, best_of_B = _best(A, B, gain[candidates], q.n)
     chosen = best_of_A | best_of_B
     tree = _components(A[chosen], B[chosen], q.n)
     broken = _broken(q, tree)
@@ -236,6 +229,29 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
     edges = _contracted(tree[q.A], tree[q.B], q.count, q.weight, len(inside))
     return Quotient(q.points[order], q.objects[order], start, *edges, inside > 1)
+
+
+def mutual_best(A: Ints, B: Ints, gain: Floats, n: int) -> Bools:
+    """Tell which edges, of positive gain, are the best of both their ends among n vertices; shape (E,).
+
+    Examples
+    --------
+    >>> mutual_best(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([1.0, 2.0, 1.0]), 4).tolist()
+    [False, True, False]
+    """
+    return np.logical_and(*_best(A, B, gain, n))
+
+
+def _best(A: Ints, B: Ints, gain: Floats, n: int) -> tuple[Bools, Bools]:
+    """Tell which edges are the best of their end A, and which of their end B."""
+    # One integer orders the edges: gain first (the bits of a positive float sort like it), then a shuffled number, so
+    # that ties make short trees instead of long chains.
+    bits = gain.astype(np.float32).view(np.int32).astype(np.int64)
+    priority = (bits << _BITS) | (np.arange(len(A)) * _SHUFFLE) % (1 << _BITS)
+    best = np.full(n, -1, dtype=np.int64)
+    np.maximum.at(best, A, priority)
+    np.maximum.at(best, B, priority)
+    return best[A] == priority, best[B] == priority
 
 
 def _components(A: Ints, B: Ints, n: int) -> Ints:
