@@ -50,8 +50,9 @@ def test_agrees_with_the_authors_program_to_six_digits(k, fscore, objective, n_i
 
 @pytest.mark.data
 def test_shuffled_house_in_the_mean(data_dir):
+    # One start spreads by .018 around a mean of .967, so five are too few for a steady mean.
     found = []
-    for seed in range(5):
+    for seed in range(20):
         problem, truth = datasets.house(111, rng=seed, path=data_dir / "house")
         found.append(score(synchronise(problem, 30, method="sparse-stiefel", rng=seed).labels, truth).fscore)
     assert 0.955 < np.mean(found) < 0.985
@@ -247,7 +248,7 @@ BAD = {
     "universe word": ((PROBLEM, "aut"), {}, "unknown universe 'aut'; did you mean 'auto'?"),
     "universe fraction": ((PROBLEM, 2.5), {}, 'universe must be a whole number or "auto", got 2.5'),
     "method": ((PROBLEM, 2), {"method": "spectrl"}, "unknown method 'spectrl'; did you mean 'spectral'?"),
-    "option": ((PROBLEM, 2), {"method": "sparse-stiefel", "pivotting": True}, "did you mean 'pivoting'?"),
+    "option": ((PROBLEM, 2), {"method": "sparse-stiefel", "pivotin": True}, "did you mean 'pivoting'?"),
 }
 
 
