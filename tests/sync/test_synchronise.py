@@ -248,7 +248,7 @@ BAD = {
     "universe word": ((PROBLEM, "aut"), {}, "unknown universe 'aut'; did you mean 'auto'?"),
     "universe fraction": ((PROBLEM, 2.5), {}, 'universe must be a whole number or "auto", got 2.5'),
     "method": ((PROBLEM, 2), {"method": "spectrl"}, "unknown method 'spectrl'; did you mean 'spectral'?"),
-    "option": ((PROBLEM, 2), {"method": "sparse-stiefel", "pivotin": True}, "did you mean 'pivoting'?"),
+    "option": ((PROBLEM, 2), {"method": "sparse-stiefel", "pivots": True}, "did you mean 'pivoting'?"),
 }
 
 
