@@ -8,20 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood import Evidence, Tally, odds, tally
+from stiefelsync.stiefel.orthonormal import polar
+from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.likelihood import Evidence, Tally, beta_fit, odds, tally
 from stiefelsync.sync.meanfield import mean_field
 from stiefelsync.sync.moves import merge
+from stiefelsync.sync.posterior import decide, pair_scores, sample
 from stiefelsync.sync.projection import project
 from stiefelsync.sync.refine import refine
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.start import spectral_start
+from stiefelsync.sync.start import rotate, spectral_start
 
 __all__ = ["accurate"]
 
 Ints = NDArray[np.int64]
 
+_FEW = 10  # objects up to which the answer is the one of largest expected fscore
+_PROMISE = 0.01  # growth of the expected fscore that is worth leaving the likeliest labels for
+_DENSE = 1000  # points up to which an m×m matrix is small
 _SMALL = 3_000_000  # nnz·d below which everything is tried, and reweighting repeated while it helps
 _PASSES = 3
+_EVEN = 100  # concentration of the blocks' rates beyond which they are taken to be equal
 
 
 @register(
@@ -45,7 +52,9 @@ def accurate(
 
     The deterministic start of `fast` is refined hard (Gauss–Seidel) and soft (mean field), and labels that are one
     universe point are joined. From the likeliest result so far every block gets a reliability of its own; with blocks
-    weighted by it both the refinement and the start are repeated.
+    weighted by it both the refinement and the start are repeated. With ten objects or fewer the likeliest labels fit
+    noise; if samples of the posterior promise a better fscore for others, those are returned, and points without a
+    probable partner are left unmatched.
 
     Parameters
     ----------
@@ -66,7 +75,7 @@ def accurate(
     with watch("refinement"):
         search.refine(start)
         search.soften(start if search.small else search.labels)
-    passes = _PASSES if search.small else 1
+    passes = _PASSES if search.small else int(search.uneven())
     for n in range(passes):
         if report(Progress("reweighting", n + 1, passes)):
             break
@@ -75,7 +84,16 @@ def accurate(
             search.reweight()
         if search.value <= before:
             break
-    return Outcome(labels=search.labels, U=search.U, n_iter=search.tried, timings=watch.seconds)
+    for n in range(1, n_init):
+        if report(Progress("restart", n, n_init)):
+            break
+        with watch("restarts"):
+            search.restart()
+    labels, details = search.labels, {"log_likelihood": search.value}
+    if matchings.n_objects <= _FEW and matchings.n_points <= _DENSE:
+        with watch("posterior"):
+            labels, details["expected_fscore"] = search.decide()
+    return Outcome(labels=labels, U=search.U, n_iter=search.tried, timings=watch.seconds, details=details)
 
 
 class _Search:
@@ -109,6 +127,10 @@ class _Search:
         soft, _ = mean_field(self.evidence, self.evidence.one_hot(labels), blocks=blocks)
         self.refine(project(soft, self.matchings.sizes), blocks)
 
+    def uneven(self) -> bool:
+        """Return whether some blocks are clearly more reliable than others under the best labels."""
+        return beta_fit(*tally(self.evidence, self.labels).reliability, least=0.5)[1] < _EVEN
+
     def reweight(self) -> None:
         """Weight every block by its reliability under the best labels, refine these and start again."""
         blocks = tally(self.evidence, self.labels)
@@ -119,3 +141,24 @@ class _Search:
         again = self.start(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
         self.refine(again, blocks)
         self.soften(again if self.small else self.labels, blocks)
+        if self.small and self.evidence.partial and self.matchings.n_points <= _DENSE:
+            # Where matches alone say too little, who is seen by whom can still tell points apart.
+            T = pair_scores(self.evidence, rates)
+            self.refine(project(rotate(dominant_subspace(T, used, method="eigh").V), self.matchings.sizes), blocks)
+
+    def restart(self) -> None:
+        """Start from a random rotation of the subspace."""
+        assert self.U is not None
+        Q = polar(self.rng.standard_normal((self.U.shape[1],) * 2))
+        start = project(rotate(self.U, Q=Q), self.matchings.sizes)
+        blocks = tally(self.evidence, self.labels)
+        self.refine(start, blocks)
+        self.soften(start, blocks)
+
+    def decide(self) -> tuple[Ints, float]:
+        """Return the labels of largest expected fscore, and that fscore."""
+        counts = tally(self.evidence, self.labels)
+        T = pair_scores(self.evidence, odds(self.evidence, counts))
+        P, _ = sample(T, self.evidence, self.labels, rng=self.rng)
+        labels, promised, expected = decide(P, self.evidence, self.labels)
+        return (labels, promised) if promised > expected + _PROMISE else (self.labels, expected)
