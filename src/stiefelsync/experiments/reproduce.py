@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stiefelsync.experiments.catalogue import EXPERIMENTS, find_experiments
 from stiefelsync.experiments.experiment import Experiment, Settings, Verdict
@@ -14,6 +16,9 @@ from stiefelsync.experiments.runner import count_steps, run
 from stiefelsync.experiments.tasks import Task
 from stiefelsync.io.files import replacing
 from stiefelsync.plotting.canvas import blank, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Finding", "Plan", "plan", "reproduce"]
 
@@ -85,8 +90,7 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
         for name, figure in experiment.plot(records, plan.settings).items():
             if experiment in plan.experiments:
                 save(figure, plan.output / f"{name}.pdf")
-                figure.set_dpi(PNG_DPI)
-                _shrink(save(figure, plan.output / f"{name}.png"))
+                _save_png(figure, plan.output / f"{name}.png")
             files.append(name)
         sections.append(Section(experiment, tuple(files), tuple(experiment.evaluate(records)), len(records)))
     write_index(plan.output / "index.html", sections, plan.settings, versions())
@@ -98,11 +102,12 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
     ]
 
 
-def _shrink(path: Path) -> None:
-    """Store a picture with a palette of 256 colours, which is all that drawings need and a third of the size."""
+def _save_png(figure: Figure, path: Path) -> None:
+    """Write a picture with a palette of 256 colours, which is all that drawings need and a third of the size."""
     from PIL import Image
 
-    with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    with replacing(path) as temporary:
-        small.save(temporary, format="PNG", optimize=True)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=PNG_DPI)
+    with Image.open(buffer) as picture, replacing(path) as temporary:
+        palette = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        palette.save(temporary, format="PNG", optimize=True)
