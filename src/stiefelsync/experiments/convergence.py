@@ -163,4 +163,5 @@ CONVERGENCE = Experiment(
     _tasks,
     evaluate,
     plot,
+    ("convergence", "convergence-toy"),
 )

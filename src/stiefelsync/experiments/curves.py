@@ -98,6 +98,8 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
     ax.tick_params(labelsize=7.5)
     ax.xaxis.label.set_size(8.5)
     ax.yaxis.label.set_size(8.5)
+    if all(float(x).is_integer() for found in panel.data.values() for x in found):
+        ax.xaxis.get_major_locator().set_params(integer=True)
     if panel.log:
         ax.set_yscale("log")
     ax.grid(axis="y", color=INK, alpha=0.08, linewidth=0.6)

@@ -94,7 +94,9 @@ class Experiment:
     evaluate
         Claims and what the records say to them.
     plot
-        Figures by file name, without suffix.
+        Its figures, by file name without suffix.
+    figures
+        Those names.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Experiment:
     tasks: Callable[[Settings], list[Task]]
     evaluate: Callable[[Sequence[Record]], list[Verdict]]
     plot: Callable[[Sequence[Record], Settings], dict[str, Figure]]
+    figures: tuple[str, ...]
 
 
 def judge(claim: str, each: Sequence[bool], average: bool, evidence: str, *, most: bool = False) -> Verdict:

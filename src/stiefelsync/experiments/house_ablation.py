@@ -120,4 +120,5 @@ HOUSE_ABLATION = Experiment(
     lambda settings: house_tasks(settings, LINES),
     evaluate,
     plot,
+    ("house-ablation",),
 )

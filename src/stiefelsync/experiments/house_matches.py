@@ -133,4 +133,5 @@ HOUSE_MATCHES = Experiment(
     _tasks,
     evaluate,
     plot,
+    ("house-matches",),
 )

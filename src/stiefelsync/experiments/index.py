@@ -19,14 +19,11 @@ class Section:
 
     Attributes
     ----------
-    files
-        Names of the figures, without suffix.
     instances
         Number of records behind it.
     """
 
     experiment: Experiment
-    files: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
     instances: int
 
@@ -78,7 +75,7 @@ def _section(section: Section, settings: Settings) -> str:
     experiment = section.experiment
     figures = "".join(
         f'<a href="{name}.pdf"><img src="{name}.png" alt="{escape(experiment.title)}: {name}"></a>'
-        for name in section.files
+        for name in experiment.figures
     )
     rows = "".join(
         f"<tr><td>{escape(v.claim)}</td><td>{_badge(v.finding)}</td><td>{escape(v.evidence)}</td></tr>"

@@ -106,4 +106,5 @@ POWERS = Experiment(
     _tasks,
     evaluate,
     plot,
+    ("powers", "powers-U"),
 )

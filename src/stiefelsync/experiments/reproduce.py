@@ -65,7 +65,7 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
     """Carry out a plan: records to ``records.jsonl``, figures as PDF and PNG, findings to ``index.html``.
 
     Everything the index shows comes from the records, so a folder whose records are complete is drawn anew at once. The
-    index has a section for every experiment whose records are in the folder, also from earlier runs.
+    index has a section for every experiment whose records and figures are in the folder, also from earlier runs.
 
     Parameters
     ----------
@@ -86,13 +86,14 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
         records = plan.store.select(tasks)
         if len(records) < len(tasks):
             continue
-        files = []
-        for name, figure in experiment.plot(records, plan.settings).items():
-            if experiment in plan.experiments:
+        planned = experiment in plan.experiments
+        if not planned and not all((plan.output / f"{name}.png").exists() for name in experiment.figures):
+            continue
+        if planned:
+            for name, figure in experiment.plot(records, plan.settings).items():
                 save(figure, plan.output / f"{name}.pdf")
                 _save_png(figure, plan.output / f"{name}.png")
-            files.append(name)
-        sections.append(Section(experiment, tuple(files), tuple(experiment.evaluate(records)), len(records)))
+        sections.append(Section(experiment, tuple(experiment.evaluate(records)), len(records)))
     write_index(plan.output / "index.html", sections, plan.settings, versions())
     return [
         Finding(section.experiment.name, verdict)
@@ -109,5 +110,5 @@ def _save_png(figure: Figure, path: Path) -> None:
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=PNG_DPI)
     with Image.open(buffer) as picture, replacing(path) as temporary:
-        palette = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        palette = picture.convert("RGB").quantize(256, kmeans=1, dither=Image.Dither.NONE)
         palette.save(temporary, format="PNG", optimize=True)

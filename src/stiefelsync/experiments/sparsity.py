@@ -73,4 +73,5 @@ SPARSITY = Experiment(
     _tasks,
     evaluate,
     plot,
+    ("sparsity",),
 )

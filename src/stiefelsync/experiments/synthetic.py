@@ -144,4 +144,5 @@ SYNTHETIC = Experiment(
     lambda settings: synthetic_tasks(settings, LINES),
     evaluate,
     plot,
+    ("synthetic",),
 )

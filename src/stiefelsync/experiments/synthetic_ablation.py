@@ -61,4 +61,5 @@ SYNTHETIC_ABLATION = Experiment(
     lambda settings: synthetic_tasks(settings, ABLATION),
     evaluate,
     plot,
+    ("synthetic-ablation",),
 )
