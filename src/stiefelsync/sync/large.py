@@ -85,7 +85,7 @@ def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Ou
         ends, weights = matchings.endpoints[inside], matchings.match_weights[inside]
     with watch("merging"):
         # Pairs with many matches first: wrong matches are spread over the pairs more evenly than right ones.
-        trust = weights * np.sqrt(np.diff(matchings.pair_start))[matchings.match_pairs[inside]]
+        trust = weights * np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
         q = _alone(np.flatnonzero(conflicted), matchings.point_objects, ends, trust)
         rule_of, n_iter, stopped = _grow(q, track, ends, matchings.n_matches, callback)
     with watch("joining"):

@@ -60,7 +60,8 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
     key, _ = _bundles(track, ends)
     involved = np.zeros(m, dtype=bool)
     involved[key // m] = involved[key % m] = True
-    inside = involved[track[ends]].all(axis=1)
+    involved = involved[track]
+    inside = np.flatnonzero(involved[ends[:, 0]] & involved[ends[:, 1]])
     ends, weights = ends[inside], weights[inside]
     tried = key[:0]
     for _ in range(_MOST_ROUNDS):
@@ -78,9 +79,8 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
 
 def _bundles(track: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """Return the pairs of tracks A < B with at least two matches between them, as A·m + B, and their numbers."""
-    sides = track[ends]
-    sides = sides[sides[:, 0] != sides[:, 1]]
-    key = np.sort(sides.min(axis=1) * len(track) + sides.max(axis=1))
+    A, B = track[ends[:, 0]], track[ends[:, 1]]
+    key = np.sort((np.minimum(A, B) * len(track) + np.maximum(A, B))[A != B])
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
     count = np.diff(np.append(first, len(key)))
     return key[first[count > 1]], count[count > 1]

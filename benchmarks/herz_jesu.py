@@ -1,0 +1,95 @@
+"""Matches of Herz-Jesu-P8 before and after, judged by the true cameras: ``python -m benchmarks.herz_jesu``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync import Matchings, io, synchronise
+from stiefelsync.sync.large_near import merge_near
+
+THRESHOLD = 6.0  # pixels between a point and the true epipolar line of its match
+NEAR = 10.0  # pixels within which COLMAP's global mapper takes two keypoints of a track for one
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def projection(path: Path) -> Floats:
+    """Return the (3, 4) projection matrix K [R | -RC] of a ``.camera`` file: K, zeros, Rᵀ, C and the image size."""
+    numbers = np.array(path.read_text().split(), dtype=float)
+    K, R, C = numbers[:9].reshape(3, 3), numbers[12:21].reshape(3, 3).T, numbers[21:24]
+    return K @ np.column_stack([R, -R @ C])
+
+
+def fundamental(P: Floats, Q: Floats) -> Floats:
+    """Return F with yᵀ F x = 0 for the images x, y of a point under the projections P and Q."""
+    centre = np.linalg.svd(P)[2][-1]
+    e = Q @ centre
+    cross = np.array([[0, -e[2], e[1]], [e[2], 0, -e[0]], [-e[1], e[0], 0]])
+    return cross @ Q @ np.linalg.pinv(P)
+
+
+def epipolar_distance(matchings: Matchings, cameras: list[Floats]) -> Floats:
+    """Return for every match the larger of its two distances to the true epipolar lines, in pixels; shape (M,)."""
+    assert matchings.coordinates is not None
+    xy = matchings.coordinates.astype(float)
+    distance = np.empty(matchings.n_matches)
+    bounds = matchings.pair_start
+    for s, (i, j) in enumerate(matchings.pair_objects):
+        rows = slice(bounds[s], bounds[s + 1])
+        F = fundamental(cameras[i], cameras[j])
+        x, y = (np.column_stack([xy[ends], np.ones(len(ends))]) for ends in matchings.endpoints[rows].T)
+        in_second, in_first = x @ F.T, y @ F
+        residual = abs((y * in_second).sum(axis=1))
+        lines = [np.hypot(line[:, 0], line[:, 1]) for line in (in_first, in_second)]
+        distance[rows] = residual / np.minimum(*lines)
+    return distance
+
+
+def load(folder: Path, source: str) -> tuple[Matchings, Bools]:
+    """Return the matches and which of them are true: within THRESHOLD of both true epipolar lines."""
+    matchings = io.read(folder / "database.db", source=source)
+    assert matchings.names is not None
+    cameras = [projection(folder / "cameras" / f"{name}.camera") for name in matchings.names]
+    return matchings, epipolar_distance(matchings, cameras) <= THRESHOLD
+
+
+def answers(matchings: Matchings) -> Iterator[tuple[str, Bools]]:
+    """Yield the name of an answer and which matches it keeps."""
+    yield "input", np.ones(matchings.n_matches, dtype=bool)
+    for name, method in (("union-find, conflicting tracks discarded", "union-find"), ("tracks", "tracks")):
+        yield name, kept(matchings, np.arange(matchings.n_points), matchings, method)
+    merged, stands = merge_near(matchings, NEAR)
+    yield f"tracks, keypoints within {NEAR:g} px as one", kept(matchings, stands, merged, "tracks")
+
+
+def kept(original: Matchings, stands: NDArray[np.int64], problem: Matchings, method: str) -> Bools:
+    labels = synchronise(problem, method=method).labels
+    ends = labels[stands[original.endpoints]]
+    return (ends[:, 0] == ends[:, 1]) & (ends[:, 0] >= 0)
+
+
+def rates(keep: Bools, true: Bools) -> tuple[float, float, float]:
+    """Return precision, recall and fscore of the kept matches."""
+    precision, recall = true[keep].mean(), (true & keep).sum() / true.sum()
+    return precision, recall, 2 * precision * recall / (precision + recall)
+
+
+def main() -> None:
+    folder = Path(os.environ["STIEFELSYNC_DATA"]) / "herz-jesu-p8"
+    print("| matches | answer | kept | wrong ones removed | true ones removed | precision | recall | fscore |")
+    print("|---|---|---|---|---|---|---|---|")
+    for word, source in (("raw", "matches"), ("verified", "two_view_geometries")):
+        matchings, true = load(folder, source)
+        for name, keep in answers(matchings):
+            counts = f"{keep.sum():,} | {(~keep & ~true).sum()} of {(~true).sum()} | {(~keep & true).sum():,}"
+            print(f"| {word} | {name} | {counts} | " + " | ".join(f"{x:.4f}" for x in rates(keep, true)) + " |")
+
+
+if __name__ == "__main__":
+    main()
