@@ -102,6 +102,19 @@ def test_killed_and_resumed_gives_the_same_records(
     assert len({json.dumps(line["task"]) for line in timings}) == len(timings)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="sends SIGINT to a process group, as Ctrl-C does")
+def test_ctrl_c_keeps_the_records_and_says_so(tmp_path: Path) -> None:
+    main = [sys.executable, "-c", "from stiefelsync.cli import main; main()"]
+    command = [*main, "reproduce", "synthetic-ablation", "--output", str(tmp_path), "--workers", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_until(lambda: count_lines(tmp_path / "records.jsonl") >= 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, message = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert message == "interrupted: the records so far are kept; give the same command again to go on\n"
+    assert len(Store(tmp_path / "records.jsonl")) >= 2
+
+
 def test_several_workers_time_the_first_seeds_in_a_second_pass(tmp_path: Path) -> None:
     store = Store(tmp_path / "records.jsonl")
     cheap = [task for task in TASKS if task.method == "matcheig"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from stiefelsync.cli.options import Json, Seed
-from stiefelsync.cli.terminal import note, show, show_json, table, track
+from stiefelsync.cli.terminal import complain, note, show, show_json, table, track
 from stiefelsync.experiments.experiment import Settings
 from stiefelsync.experiments.reproduce import plan, reproduce
 
@@ -49,8 +49,12 @@ def run(
     """
     settings = Settings(quick, seeds, seed, step, photographs)
     todo = plan(experiment, output, settings, workers=workers)
-    with track("reproducing", todo.steps) as advance:
-        findings = reproduce(todo, progress=advance)
+    try:
+        with track("reproducing", todo.steps) as advance:
+            findings = reproduce(todo, progress=advance)
+    except KeyboardInterrupt:
+        complain("interrupted", "the records so far are kept; give the same command again to go on")
+        raise typer.Exit(130) from None
     index = output / "index.html"
     if json:
         rows = [{"experiment": f.experiment, **asdict(f.verdict)} for f in findings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -139,6 +140,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _follow_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # end at Ctrl-C without a traceback
     parent = multiprocessing.parent_process()
     assert parent is not None
 
