@@ -16,6 +16,7 @@ from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync import large_merge, large_rules
 from stiefelsync.sync.large import solve_large
+from stiefelsync.sync.large_join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
 
@@ -237,3 +238,35 @@ def test_merge_drops_an_edge_that_can_never_be_merged() -> None:
     assert rest.n == rest.n_edges == 0
     assert points.tolist() == [0, 1, 2]
     assert track.tolist() == [0, 0, 2]
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1))
+def test_joining_never_loses_weight_and_never_breaks_a_track(problem: Matchings, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.random(problem.n_matches) + 0.1
+    track = np.arange(problem.n_points)
+    for a, b in problem.endpoints[rng.random(problem.n_matches) < 0.5]:  # any tracks will do as a start
+        both = np.isin(track, track[[a, b]])
+        if len(set(problem.point_objects[both].tolist())) == both.sum():
+            track[both] = np.flatnonzero(both)[0]
+    a, b = problem.endpoints.T
+    after, joined = join(track, problem.point_objects, problem.endpoints, weights)
+    Matchings.from_labels(after, problem.sizes)
+    gain = weights[after[a] == after[b]].sum() - weights[track[a] == track[b]].sum()
+    assert gain >= 0
+    assert (gain > 0) == (joined > 0)
+    if not joined:
+        np.testing.assert_array_equal(after, track)
+
+
+def test_a_point_found_twice_does_not_split_a_track() -> None:
+    # Objects 0 to 5 see one point, object 2 twice: points 2 and 3. Both halves of the track know one of them.
+    owner = np.array([0, 1, 2, 2, 3, 4, 5])
+    halves = [*combinations([0, 1, 2], 2), *combinations([3, 4, 5, 6], 2)]
+    ends = np.array([*halves, (0, 4), (0, 5), (1, 4), (1, 6)])
+    track, joined = join(np.array([0, 0, 0, 3, 3, 3, 3]), owner, ends, np.ones(len(ends)))
+    assert joined == 1
+    assert track.tolist() == [0, 0, 2, 0, 0, 0, 0]  # point 2 has fewer matches than point 3
+    problem = Matchings.from_arrays(owner[ends], ends - np.array([0, 1, 2, 2, 4, 5, 6])[ends], [1, 1, 2, 1, 1, 1])
+    assert solve_large(problem).labels.tolist() == [0, 0, -1, 0, 0, 0, 0]

@@ -1,0 +1,122 @@
+"""Structure from motion: synthetic scenes with true tracks, Herz-Jesu-P8 with true cameras, Sceaux reconstructed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import herz_jesu
+from stiefelsync import Matchings, io, synchronise
+from stiefelsync.errors import InputError
+from stiefelsync.matching.graph import conflicts
+from stiefelsync.sync.large_near import merge_near
+
+
+@pytest.fixture(scope="module")
+def pycolmap() -> Any:
+    module = pytest.importorskip("pycolmap", reason="needs the extra colmap")
+    module.logging.minloglevel = module.logging.Level.FATAL.value
+    return module
+
+
+def whole(labels: np.ndarray, truth: np.ndarray) -> int:
+    """Return how many true tracks carry one label that nothing else carries."""
+    count = 0
+    for point in np.unique(truth[truth >= 0]):
+        found = np.unique(labels[truth == point])
+        count += len(found) == 1 and found[0] >= 0 and (labels == found[0]).sum() == (truth == point).sum()
+    return count
+
+
+@pytest.mark.parametrize(("ratio", "wrong", "least"), [(0.97, 0.01, 0.97), (0.85, 0.05, 0.90)])
+def test_tracks_of_a_synthetic_scene(pycolmap: Any, tmp_path: Path, ratio: float, wrong: float, least: float) -> None:
+    pycolmap.set_random_seed(0)
+    options = pycolmap.SyntheticDatasetOptions(
+        num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=20, num_points3D=300, inlier_match_ratio=ratio
+    )
+    database = pycolmap.Database.open(str(tmp_path / "scene.db"))
+    scene = pycolmap.synthesize_dataset(options, database)
+    database.close()
+    problem = io.read(tmp_path / "scene.db", source="matches")
+    truth = np.full(problem.n_points, -1)
+    for image in scene.images.values():
+        first = problem.offsets[problem.names.index(image.name)]
+        for at, point in enumerate(image.points2D):
+            if point.has_point3D():
+                truth[first + at] = point.point3D_id
+    a, b = problem.endpoints.T
+    assert ((truth[a] != truth[b]) | (truth[a] < 0)).mean() >= wrong
+    assert whole(synchronise(problem, method="tracks").labels, truth) >= least * 300
+    assert whole(synchronise(problem, method="union-find").labels, truth) <= 15
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("source", ["matches", "two_view_geometries"])
+def test_herz_jesu_with_true_cameras(data_dir: Path, source: str) -> None:
+    problem, true = herz_jesu.load(data_dir / "herz-jesu-p8", source)
+    assert true.mean() == pytest.approx({"matches": 0.975, "two_view_geometries": 0.999}[source], abs=5e-4)
+    given, discarded, tracks, near = (herz_jesu.rates(keep, true) for _, keep in herz_jesu.answers(problem))
+    for precision, recall, fscore in (tracks, near):
+        assert precision > given[0]
+        assert recall >= 0.98
+        assert fscore > discarded[2]
+    # Of keypoints found twice a track can hold one, and the other's true matches have to go unless both are one point.
+    if source == "matches":
+        assert near[2] >= given[2]
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_sceaux_is_reconstructed_as_well(pycolmap: Any, data_dir: Path, tmp_path: Path) -> None:
+    original, clean = data_dir / "sceaux" / "database.db", tmp_path / "clean.db"
+    before = io.read(original)
+    io.write(synchronise(before, method="tracks"), clean, like=original)
+    after = io.read(clean)
+    assert conflicts(before).count > 200
+    assert conflicts(after).count == 0
+    assert after.n_matches >= 0.97 * before.n_matches
+
+    def tracks(database: Path) -> tuple[int, list[list[int]]]:
+        """Return the number of registered images and the images of every 3-D point."""
+        folder = tmp_path / f"map-{database.stem}"
+        folder.mkdir()
+        shutil.copyfile(database, folder / "database.db")  # opening a database with pycolmap rewrites it
+        options = pycolmap.IncrementalPipelineOptions(random_seed=0)
+        found = pycolmap.incremental_mapping(folder / "database.db", data_dir / "sceaux" / "images", folder, options)
+        best = max(found.values(), key=lambda reconstruction: reconstruction.num_reg_images())
+        return best.num_reg_images(), [[e.image_id for e in p.track.elements] for p in best.points3D.values()]
+
+    (images, old), (still, new) = tracks(original), tracks(clean)
+    assert images == still == 11
+    assert len(new) >= 0.99 * len(old)
+    # The original has tracks in which an image occurs twice; counting each once, at most half a per cent is lost.
+    assert any(len(set(track)) < len(track) for track in old)
+    assert all(len(set(track)) == len(track) for track in new)
+    assert sum(map(len, new)) >= 0.995 * sum(len(set(track)) for track in old)
+
+
+def test_near_points_are_merged_only_where_matches_connect_them() -> None:
+    coordinates = np.array([[0, 0], [0, 1], [50, 0], [50, 1], [5, 5], [5, 50], [9, 9]])
+    pairs = {(0, 1): [[0, 0], [2, 1]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}
+    problem = Matchings.from_pairs(pairs, [4, 2, 1], coordinates=coordinates)
+    merged, stands = merge_near(problem, 2.0)
+    assert stands.tolist() == [0, 0, 2, 3, 4, 5, 6]
+    assert merged.pair(0, 2).tolist() == [[0, 0]]
+    assert merged.pair(0, 1).tolist() == [[0, 0], [2, 1]]
+    same, alone = merge_near(problem, 0.5)
+    assert same == problem
+    assert alone.tolist() == list(range(7))
+
+
+def test_merging_near_points_needs_coordinates_and_a_distance() -> None:
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])
+    with pytest.raises(InputError, match="these matches have no coordinates"):
+        merge_near(problem, 1.0)
+    placed = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], coordinates=np.zeros((2, 2)))
+    for distance in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="it must be a number of pixels, 0 or more"):
+            merge_near(placed, distance)
