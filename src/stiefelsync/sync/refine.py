@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from stiefelsync.sync.likelihood import Evidence, Odds, Tally, odds, tally
 
-__all__ = ["ascend", "gauss_seidel", "refine"]
+__all__ = ["ascend", "assign", "gauss_seidel", "refine", "withdraw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,9 +50,7 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     return ascend(evidence, labels, Odds(evidence.weights, 1.0, None, np.zeros((k, k))), max_sweeps=max_sweeps)
 
 
-def refine(
-    evidence: Evidence, labels: Ints, *, blocks: Tally | None = None, rounds: int = 3, alone: bool = False
-) -> tuple[Ints, int]:
+def refine(evidence: Evidence, labels: Ints, *, blocks: Tally | None = None, rounds: int = 3) -> tuple[Ints, int]:
     """Return labels refined by the likelihood, its rates re-estimated up to `rounds` times, and the sweeps made.
 
     Examples
@@ -65,7 +63,7 @@ def refine(
     total = 0
     for _ in range(rounds):
         rates = odds(evidence, tally(evidence, labels), blocks)
-        better, sweeps = ascend(evidence, labels, rates, alone=alone)
+        better, sweeps = ascend(evidence, labels, rates)
         total += sweeps
         if np.array_equal(better, labels):
             break
@@ -73,9 +71,7 @@ def refine(
     return labels, total
 
 
-def ascend(
-    evidence: Evidence, labels: Ints, rates: Odds, *, max_sweeps: int = 50, alone: bool = False
-) -> tuple[Ints, int]:
+def ascend(evidence: Evidence, labels: Ints, rates: Odds, *, max_sweeps: int = 50) -> tuple[Ints, int]:
     """Return labels at which no object can raise its score ``Σ_a S[a, label(a)]``, and the sweeps made.
 
     Parameters
@@ -83,8 +79,6 @@ def ascend(
     labels : (m,) int
     rates
         What matches, presence and cluster size are worth.
-    alone
-        Whether a point whose every score is negative stays unmatched.
 
     Notes
     -----
@@ -104,9 +98,33 @@ def ascend(
     while sweeps < max_sweeps and changed:
         sweeps += 1
         changed = False
-        for i in state.restless(alone):
-            changed |= state.relabel(i, alone)
+        for i in state.restless():
+            changed |= state.relabel(i)
     return state.labels, sweeps
+
+
+def withdraw(evidence: Evidence, labels: Ints) -> Ints:
+    """Return the labels with those points unmatched (-1) that no match supports and the likelihood speaks against.
+
+    A refined labelling labels every point, because objects fill the universe; a point none of whose matches agrees
+    with its label, and whose absent matches make the label unlikely, is better left alone.
+
+    Examples
+    --------
+    >>> from stiefelsync.matching.matchings import Matchings
+    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 0, 1, 0, 2], [2, 2, 2]), 2)
+    >>> withdraw(evidence, np.array([0, 1, 0, 1, 0, 1])).tolist()
+    [0, 1, 0, 1, 0, -1]
+    """
+    state = _State(evidence, labels.copy(), odds(evidence, tally(evidence, labels)))
+    agree = labels[state.rows] == labels[evidence.indices]
+    bare = np.flatnonzero(np.bincount(state.rows[agree], minlength=len(labels)) == 0)
+    bare = bare[labels[bare] >= 0]
+    S = state.shared[evidence.owner[bare], labels[bare]]
+    if state.seen is not None:
+        S = S + (state.seen[bare] @ state.O)[np.arange(len(bare)), labels[bare]]
+    state.labels[bare[S <= 0]] = -1
+    return state.labels
 
 
 class _State:
@@ -138,7 +156,7 @@ class _State:
             S += self.seen[a:b] @ self.O
         return S
 
-    def restless(self, alone: bool) -> list[int]:
+    def restless(self) -> list[int]:
         """Return the objects with a point that would rather have another label."""
         evidence = self.evidence
         step = max(_CHUNK // max(evidence.d * int(evidence.matchings.sizes.max(initial=1)), 1), 1)
@@ -147,24 +165,19 @@ class _State:
             j = min(i + step, len(self.O))
             S = self.scores(i, j)
             labels = self.labels[self.offsets[i] : self.offsets[j]]
-            S = np.concatenate([S, np.full((len(S), 1), 0.0 if alone else -np.inf)], axis=1)
             best = S.max(axis=1, initial=-np.inf)
-            wants = S[np.arange(len(S)), labels] < best - _SLACK * (1 + np.abs(best))
+            wants = (labels < 0) | (S[np.arange(len(S)), labels] < best - _SLACK * (1 + np.abs(best)))
             found += np.unique(evidence.owner[self.offsets[i] : self.offsets[j]][wants]).tolist()
         return found
 
-    def relabel(self, i: int, alone: bool) -> bool:
+    def relabel(self, i: int) -> bool:
         """Give object i its best labels; return whether they changed."""
         a, b = self.offsets[i], self.offsets[i + 1]
         S = self.scores(i, i + 1)
-        if alone:
-            np.maximum(S, 0, out=S)
         old = self.labels[a:b].copy()
         kept = np.flatnonzero(old >= 0)
         S[kept, old[kept]] += _SLACK * (1 + np.abs(S).max(initial=0.0))  # on a tie nothing moves
         new = assign(S)
-        if alone:
-            new[S[np.arange(b - a), new] <= 2 * _SLACK] = -1
         if np.array_equal(new, old):
             return False
         self.labels[a:b] = new

@@ -13,11 +13,35 @@ from stiefelsync.stiefel.orthonormal import orthonormalise, polar
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.kernels import sparse_product
 
-__all__ = ["dominant", "rotate", "spectral_start"]
+__all__ = ["dominant", "rotate", "spectral_start", "start_size"]
 
 _DENSE = 700  # rows up to which all eigenvectors at once are quickest
 _DEGREE = 4  # of the Chebyshev filter between two Rayleigh–Ritz steps
 _ROWS = 12  # rows per universe point that settle the rotation before all rows finish it
+
+
+def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
+    """Return how many labels to start with, at most d: ten per cent more than the trace of ``D^-½ (A + I) D^-½``.
+
+    Without wrong or missing matches the eigenvalues are ones and zeros and the trace is the number of universe points;
+    wrong matches hardly move it and missing ones enlarge it. More columns than that would be noise.
+
+    Parameters
+    ----------
+    A : (m, m) CSR
+        Zero diagonal.
+    sizes : (k,) int
+        Points per object; the largest is a lower bound.
+
+    Examples
+    --------
+    >>> A = sparse.csr_array(np.kron(np.ones((3, 3)) - np.eye(3), np.eye(2)))
+    >>> start_size(A, np.array([2, 2, 2]), 5)
+    3
+    """
+    trace = float(np.sum(1 / (A @ np.ones(A.shape[0]) + 1)))
+    least = max(int(np.max(sizes, initial=1)), int(np.ceil(1.1 * trace)))
+    return min(d, int(A.shape[0]), least)
 
 
 def spectral_start(

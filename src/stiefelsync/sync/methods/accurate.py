@@ -15,9 +15,9 @@ from stiefelsync.sync.meanfield import mean_field
 from stiefelsync.sync.moves import merge
 from stiefelsync.sync.posterior import decide, pair_scores, sample
 from stiefelsync.sync.projection import project
-from stiefelsync.sync.refine import refine
+from stiefelsync.sync.refine import refine, withdraw
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.start import rotate, spectral_start
+from stiefelsync.sync.start import rotate, spectral_start, start_size
 
 __all__ = ["accurate"]
 
@@ -71,7 +71,8 @@ def accurate(
     report: Any = callback or (lambda _: False)
     watch = Stopwatch()
     with watch("start"):
-        start = search.start(search.evidence.weights, 1.0, universe)
+        A = search.evidence.matrix(search.evidence.weights)
+        start = search.start(search.evidence.weights, 1.0, start_size(A, matchings.sizes, universe))
     with watch("refinement"):
         search.refine(start)
         search.soften(start if search.small else search.labels)
@@ -93,6 +94,7 @@ def accurate(
     if matchings.n_objects <= _FEW and matchings.n_points <= _DENSE:
         with watch("posterior"):
             labels, details["expected_fscore"] = search.decide()
+    labels = withdraw(search.evidence, labels)
     return Outcome(labels=labels, U=search.U, n_iter=search.tried, timings=watch.seconds, details=details)
 
 

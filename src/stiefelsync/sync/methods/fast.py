@@ -9,9 +9,9 @@ import numpy as np
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood import Evidence
 from stiefelsync.sync.projection import project
-from stiefelsync.sync.refine import refine
+from stiefelsync.sync.refine import refine, withdraw
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.start import spectral_start
+from stiefelsync.sync.start import spectral_start, start_size
 
 __all__ = ["fast"]
 
@@ -29,6 +29,8 @@ def fast(
 ) -> Outcome:
     """Label by the rotated dominant subspace of the normalised W, then re-label objects until nothing changes.
 
+    Points that no match supports and the likelihood speaks against are left unmatched.
+
     Examples
     --------
     >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
@@ -39,13 +41,15 @@ def fast(
     report: Any = callback or (lambda _: False)
     with watch("start"):
         evidence = Evidence.of(matchings, universe)
-        d = min(universe, matchings.n_points)
-        U = spectral_start(evidence.matrix(evidence.weights), d, rng=rng, offsets=matchings.offsets)
+        A = evidence.matrix(evidence.weights)
+        d = start_size(A, matchings.sizes, universe)
+        U = spectral_start(A, d, rng=rng, offsets=matchings.offsets)
     report(Progress("start", 1, 3))
     with watch("projection"):
         labels = project(U, matchings.sizes)
     report(Progress("projection", 2, 3))
     with watch("refinement"):
         labels, sweeps = refine(evidence, labels)
+        labels = withdraw(evidence, labels)
     report(Progress("refinement", 3, 3))
     return Outcome(labels=labels, U=U, n_iter=sweeps, timings=watch.seconds)

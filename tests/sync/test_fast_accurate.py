@@ -1,0 +1,139 @@
+"""The presets `fast` and `accurate` as a user meets them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from stiefelsync import datasets, score, synchronise
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import objective
+from stiefelsync.stiefel import operators
+from stiefelsync.sync import kernels
+
+PRESETS = ["fast", "accurate"]
+# Best objectives known on the house sequence, divided by k² and rounded to three digits.
+HOUSE_OBJECTIVE = {20: 25.590, 40: 25.913, 111: 26.042}
+
+
+@pytest.mark.parametrize("method", PRESETS)
+@pytest.mark.parametrize(("d", "k", "observed"), [(25, 30, 0.6), (12, 8, 1.0), (20, 5, 0.9), (15, 60, 1.0)])
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_noise_free_input_is_solved_exactly_whatever_the_universe(method, d, k, observed, factor):
+    matchings, truth = datasets.synthetic(d, k, observed, 0.0, rng=0)
+    assert score(synchronise(matchings, round(factor * d), method=method).labels, truth).fscore == 1.0
+
+
+@pytest.mark.parametrize("noise", ["row", "edge", "mix"])
+def test_accurate_survives_half_of_the_matches_being_wrong(noise):
+    matchings, truth = datasets.synthetic(25, 30, 0.6, 0.5, noise=noise, rng=1)
+    assert score(synchronise(matchings, 25).labels, truth).fscore > 0.99
+    assert score(synchronise(matchings, 38).labels, truth).fscore > 0.99
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_objects_are_never_worse_than_their_input(seed):
+    matchings, truth = datasets.synthetic(25, 5, 0.6, 0.5, rng=seed)
+    assert score(synchronise(matchings, 25).labels, truth).fscore >= score(matchings, truth).fscore
+
+
+def test_at_ninety_per_cent_noise_accurate_beats_its_input():
+    matchings, truth = datasets.synthetic(25, 30, 0.6, 0.9, rng=0)
+    assert score(synchronise(matchings, 25).labels, truth).fscore > 2 * score(matchings, truth).fscore
+
+
+@pytest.mark.parametrize("method", PRESETS)
+def test_order_of_objects_and_points_does_not_matter(method):
+    matchings, truth = datasets.synthetic(15, 12, 0.7, 0.3, rng=5)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(12)
+    turned = matchings[order]
+    rows = np.concatenate([np.arange(*matchings.offsets[[o, o + 1]]) for o in order])
+    place = np.concatenate([rng.permutation(n) for n in turned.sizes])
+    shuffled = Matchings.from_arrays(turned.pair_objects[turned.match_pairs], place[turned.endpoints], turned.sizes)
+    moved = np.empty_like(truth)
+    moved[turned.offsets[turned.point_objects] + place] = truth[rows]
+    assert score(synchronise(matchings, 15, method=method).labels, truth).fscore == 1.0
+    assert score(synchronise(shuffled, 15, method=method).labels, moved).fscore == 1.0
+
+
+@pytest.mark.parametrize("method", PRESETS)
+def test_answers_are_consistent_and_repeatable(method):
+    matchings, _ = datasets.synthetic(12, 8, 0.6, 0.6, noise="mix", rng=2)
+    first, second = (synchronise(matchings, 14, method=method, rng=3).labels for _ in range(2))
+    assert np.array_equal(first, second)
+    assert first.max() < 14
+    for a, b in zip(matchings.offsets[:-1], matchings.offsets[1:], strict=True):
+        used = first[a:b][first[a:b] >= 0]
+        assert len(np.unique(used)) == len(used)
+
+
+@pytest.mark.parametrize("method", PRESETS)
+def test_odd_shapes(method):
+    # An empty object, a point without matches, objects never compared, and a universe larger than all points.
+    pairs = {(0, 2): [[0, 1], [1, 0]], (2, 3): [[0, 0], [1, 1]], (4, 5): [[0, 0]]}
+    matchings = Matchings.from_pairs(pairs, [3, 0, 2, 2, 1, 1])
+    labels = synchronise(matchings, 20, method=method).labels
+    assert labels[0] == labels[4] == labels[6]
+    assert labels[1] == labels[3] == labels[5]
+    assert labels[2] == -1
+    assert labels[7] == labels[8] >= 0
+    assert len({labels[0], labels[1]}) == 2
+
+
+@pytest.mark.parametrize("method", PRESETS)
+def test_weights_break_the_tie(method):
+    # Two cliques of three objects contradict each other in one pair; the heavier matches win.
+    pairs = {(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0], [1, 1]], (0, 2): [[0, 1], [1, 0]]}
+    light = {key: [1.0, 1.0] for key in pairs}
+    matchings = Matchings.from_pairs(pairs, [2, 2, 2], weights={**light, (0, 2): [9.0, 9.0]})
+    labels = synchronise(matchings, 2, method=method).labels
+    assert labels[0] == labels[5]
+
+
+@pytest.mark.parametrize("method", PRESETS)
+def test_labels_do_not_depend_on_threads_or_the_compiled_kernel(method, monkeypatch):
+    pytest.importorskip("numba")
+    matchings, _ = datasets.synthetic(20, 60, 1.0, 0.7, rng=0)
+    labels = {}
+    for threads in (1, 2):
+        for compiled in (False, True):
+            with ThreadPoolExecutor(threads) as pool, monkeypatch.context() as patch:
+                patch.setattr(operators, "_pool", lambda pool=pool: pool)
+                patch.setattr(kernels, "available", lambda compiled=compiled: compiled)
+                patch.setattr(kernels, "_WORTH", 0)
+                labels[threads, compiled] = synchronise(matchings, 20, method=method).labels
+    reference = labels.pop((1, False))
+    assert all(np.array_equal(reference, other) for other in labels.values())
+
+
+def test_restarts_never_lower_the_likelihood():
+    matchings, _ = datasets.synthetic(20, 8, 0.6, 0.6, rng=4)
+    one, five = (synchronise(matchings, 20, n_init=n) for n in (1, 5))
+    value = "log_likelihood"
+    assert five.outcome.details[value] >= one.outcome.details[value]
+    assert "restarts" in five.timings
+
+
+def test_a_callback_can_stop_the_search():
+    matchings, _ = datasets.synthetic(15, 10, 0.6, 0.6, rng=0)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.stage)
+        return True
+
+    result = synchronise(matchings, 15, callback=stop)
+    assert seen == ["reweighting"]
+    assert "reweighting" not in result.timings
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("k", list(HOUSE_OBJECTIVE))
+def test_house_reaches_the_best_known_objective(data_dir, k):
+    matchings, truth = datasets.house(k, rng=1, path=data_dir / "house")
+    result = synchronise(matchings, 30)
+    assert round(objective(result.labels, matchings) / k**2 + 1e-9, 3) >= HOUSE_OBJECTIVE[k]
+    assert score(result.labels, truth).fscore > (0.95 if k == 20 else 0.995)

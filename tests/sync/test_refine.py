@@ -1,0 +1,258 @@
+"""The parts of `fast` and `accurate`: start, likelihood, Gauss–Seidel, mean field, merging, posterior."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import betaln
+
+from stiefelsync import datasets, score
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import objective
+from stiefelsync.sync import kernels, start
+from stiefelsync.sync.kernels import sparse_product
+from stiefelsync.sync.likelihood import Evidence, beta_fit, log_likelihood, odds, soft_tally, tally
+from stiefelsync.sync.meanfield import mean_field, sinkhorn
+from stiefelsync.sync.moves import merge
+from stiefelsync.sync.posterior import decide, pair_scores, sample
+from stiefelsync.sync.refine import _State, ascend, assign, gauss_seidel, withdraw
+from stiefelsync.sync.start import dominant, rotate, spectral_start
+
+
+def random_labels(matchings, d, rng):
+    return np.concatenate([rng.permutation(d)[:n] for n in matchings.sizes])
+
+
+@pytest.fixture(params=["partial", "full", "sparse graph"])
+def problem(request):
+    """A problem with its truth: partial objects, full permutations, or few compared pairs."""
+    observed = 1.0 if request.param == "full" else 0.6
+    matchings, truth = datasets.synthetic(12, 9, observed, 0.4, rng=3)
+    if request.param == "sparse graph":
+        i, j = matchings.pair_objects[matchings.match_pairs].T
+        matchings = matchings.keep((j - i) <= 3)
+    return matchings, truth
+
+
+def pair_score(evidence, rates, a, b):
+    """T_ab by the formula of the module, from scratch."""
+    i, j = evidence.owner[a], evidence.owner[b]
+    W = evidence.matrix(rates.right).toarray()
+    matched = evidence.by_object(np.ones(len(evidence.indices))).toarray() > 0
+    seen = np.zeros(matched.shape) if rates.seen is None else evidence.by_object(rates.seen).toarray()
+    X_aj, X_bi = rates.size[i, j] + seen[a, j] * matched[a, j], rates.size[j, i] + seen[b, i] * matched[b, i]
+    return 0.0 if i == j else W[a, b] + 0.5 * X_aj + 0.5 * X_bi
+
+
+@pytest.mark.parametrize("with_blocks", [False, True])
+def test_all_forms_of_the_score_agree(problem, with_blocks):
+    matchings, _ = problem
+    evidence = Evidence.of(matchings, 14)
+    labels = random_labels(matchings, 14, np.random.default_rng(0))
+    counts = tally(evidence, labels)
+    rates = odds(evidence, counts, counts if with_blocks else None)
+    U = evidence.one_hot(labels)
+    soft = rates.scores(evidence, U, evidence.matrix(rates.right) @ U)
+    hard = _State(evidence, labels, rates).scores(0, matchings.n_objects)
+    np.testing.assert_allclose(hard, soft, atol=1e-9)
+    T = pair_scores(evidence, rates)
+    k = matchings.n_objects
+    O = evidence.occupancy(labels)
+    prior = rates.prior(O.sum(axis=0) - O, k) * np.ones((k, 1))
+    np.testing.assert_allclose(T @ U + prior[evidence.owner], soft, atol=1e-9)
+    for a, b in np.random.default_rng(1).integers(matchings.n_points, size=(20, 2)):
+        assert T[a, b] == pytest.approx(pair_score(evidence, rates, a, b), abs=1e-9)
+
+
+def test_soft_and_hard_counts_agree_on_hard_labels(problem):
+    matchings, truth = problem
+    evidence = Evidence.of(matchings, 12)
+    U = evidence.one_hot(truth)
+    hard, soft = tally(evidence, truth), soft_tally(evidence, U, evidence.matrix(evidence.weights) @ U)
+    np.testing.assert_allclose(soft.rates, hard.rates)
+    np.testing.assert_allclose(soft.holders, hard.holders)
+
+
+def test_counts_by_hand():
+    # Objects {0: a b}, {1: a b}, {2: a}; the match b-b of (0, 1) is missing, that of 0's b with 2's a is wrong.
+    matchings = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])
+    counts = tally(Evidence.of(matchings, 2), np.array([0, 1, 0, 1, 0]))
+    assert counts.right.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert counts.present.tolist() == [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
+    # Matched rows with a partner: (0,1) both readings 2; (0,2): 0's a is unmatched, 2's a is matched; (1,2): 2.
+    assert (counts.found, counts.matched, counts.rows) == (5, 6, 10)
+
+
+def test_gauss_seidel_never_lowers_the_objective_and_ends_where_no_object_gains(problem):
+    matchings, _ = problem
+    d = 12
+    labels = random_labels(matchings, d, np.random.default_rng(1))
+    values = [objective(labels, matchings)]
+    for _ in range(6):
+        labels, _ = gauss_seidel(matchings, labels, d, max_sweeps=1)
+        values.append(objective(labels, matchings))
+    assert all(b >= a for a, b in pairwise(values))
+    assert values[-1] > values[0]
+    labels, _ = gauss_seidel(matchings, labels, d)
+    WP = matchings.to_matrix() @ Evidence.of(matchings, d).one_hot(labels)
+    for a, b in zip(matchings.offsets[:-1], matchings.offsets[1:], strict=True):
+        own = WP[a:b] - np.eye(d)[labels[a:b]]
+        assert own[np.arange(b - a), assign(own)].sum() <= own[np.arange(b - a), labels[a:b]].sum() + 1e-6
+
+
+def test_ascent_raises_the_log_posterior_at_fixed_rates(problem):
+    matchings, _ = problem
+    evidence = Evidence.of(matchings, 14)
+    labels = random_labels(matchings, 14, np.random.default_rng(2))
+    rates = odds(evidence, tally(evidence, labels))
+    T = pair_scores(evidence, rates)
+    p, kappa = rates.popularity
+
+    def value(labels):
+        U = evidence.one_hot(labels)
+        s, k = U.sum(axis=0), matchings.n_objects
+        prior = betaln(s + kappa * p, k - s + kappa * (1 - p)).sum() if np.isfinite(kappa) else 0.0
+        return 0.5 * np.sum(U * (T @ U)) + prior
+
+    values = [value(labels)]
+    for _ in range(5):
+        labels, _ = ascend(evidence, labels, rates, max_sweeps=1)
+        values.append(value(labels))
+    assert all(b >= a - 1e-6 for a, b in pairwise(values))
+    assert values[-1] > values[0] + 1
+
+
+def test_only_points_without_support_and_with_evidence_against_them_are_withdrawn():
+    matchings = Matchings.from_labels([0, 1, 0, 1, 0, 2, 0, 1], [2, 2, 2, 2])
+    labels = np.array([0, 1, 0, 1, 0, 1, 0, 1])
+    assert withdraw(Evidence.of(matchings, 2), labels).tolist() == [0, 1, 0, 1, 0, -1, 0, 1]
+
+
+def test_likelihood_prefers_the_truth_to_a_label_swap(problem):
+    matchings, truth = problem
+    evidence = Evidence.of(matchings, 12)
+    swapped = truth.copy()
+    swapped[:2] = truth[1::-1]
+    assert log_likelihood(evidence, truth) > log_likelihood(evidence, swapped)
+
+
+def test_beta_fit_recovers_a_spread():
+    rng = np.random.default_rng(0)
+    rates = rng.beta(6, 4, 20_000)
+    p, kappa = beta_fit(rng.binomial(30, rates).astype(float), np.full(20_000, 30.0), least=0.5)
+    assert p == pytest.approx(0.6, abs=0.01)
+    assert kappa == pytest.approx(10, rel=0.1)
+
+
+def test_sinkhorn_rows_are_distributions_and_columns_at_most_one(problem):
+    matchings, _ = problem
+    evidence = Evidence.of(matchings, 12)
+    S = 3 * np.random.default_rng(0).standard_normal((matchings.n_points, 12))
+    U = sinkhorn(S, evidence, max_iter=500, tol=1e-6)
+    np.testing.assert_allclose(U.sum(axis=1), 1)
+    assert (evidence.membership @ U).max() <= 1 + 1e-5
+    assert U.min() >= 0
+
+
+def test_mean_field_repairs_and_agrees_on_certain_data():
+    matchings, truth = datasets.synthetic(10, 12, 0.7, 0.2, rng=0)
+    evidence = Evidence.of(matchings, 10)
+    labels = truth.copy()
+    labels[: matchings.sizes[0]] = np.random.default_rng(0).permutation(10)[: matchings.sizes[0]]
+    U, rounds = mean_field(evidence, evidence.one_hot(labels))
+    assert np.array_equal(U.argmax(axis=1), truth)
+    assert rounds < 30
+
+
+def test_merge_joins_the_halves_of_every_point():
+    matchings, truth = datasets.synthetic(10, 16, 0.8, 0.3, rng=1)
+    owner = matchings.point_objects
+    halves = truth + 10 * (owner >= 8)
+    labels, value = merge(Evidence.of(matchings, 20), halves)
+    assert score(labels, truth).fscore == 1.0
+    assert value > log_likelihood(Evidence.of(matchings, 20), halves)
+
+
+def test_rotation_finds_the_sparse_basis_and_never_loses_g():
+    rng = np.random.default_rng(0)
+    P = np.eye(6)[rng.integers(6, size=60)]
+    V = np.linalg.qr(P @ np.linalg.qr(rng.standard_normal((6, 6)))[0])[0]
+    U = rotate(V)
+    assert np.sum(U**3) > np.sum(V**3)
+    assert ((np.abs(U) > 1e-3 * np.abs(U).max()).sum(axis=1) == 1).all()
+
+
+def test_filtered_block_iteration_agrees_with_eigh():
+    matchings, _ = datasets.synthetic(20, 30, 0.7, 0.5, rng=0)
+    N = matchings.to_matrix() / 30
+    values, vectors = np.linalg.eigh(N.toarray())
+    V = np.random.default_rng(0).standard_normal((N.shape[0], 26))
+    V = dominant(lambda U: N @ U, V, 20, tol=1e-10, max_products=200)
+    assert np.trace(V.T @ (N @ V)) == pytest.approx(values[-20:].sum(), rel=1e-6)
+    np.testing.assert_allclose(np.linalg.svd(V.T @ vectors[:, -20:])[1], 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("failure", ["raises", "nan"])
+def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, failure):
+    matchings, truth = datasets.synthetic(10, 80, 1.0, 0.3, rng=0)
+    evidence = Evidence.of(matchings, 10)
+
+    def broken(multiply, V, d, **options):
+        if failure == "raises":
+            raise np.linalg.LinAlgError("no")
+        return np.full((len(V), d), np.nan)
+
+    monkeypatch.setattr(start, "dominant", broken)
+    U = spectral_start(evidence.matrix(evidence.weights), 10, rng=np.random.default_rng(0))
+    assert score(U.argmax(axis=1), truth).fscore == 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_compiled_product_is_identical(dtype):
+    pytest.importorskip("numba")
+    matchings, _ = datasets.synthetic(20, 15, 0.7, 0.5, rng=0)
+    matchings = matchings.with_weights(np.random.default_rng(1).random(matchings.n_matches) + 0.1)
+    W = matchings.to_matrix().astype(dtype)
+    U = np.random.default_rng(2).standard_normal((matchings.n_points, 23)).astype(dtype)
+    plain = sparse_product(W, matchings.offsets, width=23, compiled=False)(U)
+    assert np.array_equal(plain, W @ U)
+    assert np.array_equal(sparse_product(W, matchings.offsets, width=23, compiled=True)(U), plain)
+
+
+def test_without_the_extra_large_products_still_run(monkeypatch):
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    monkeypatch.setattr(kernels, "_WORTH", 0)
+    W = sparse.csr_array(np.eye(3))
+    assert sparse_product(W, np.array([0, 1, 3]), width=2)(np.ones((3, 2))).tolist() == [[1, 1]] * 3
+
+
+def test_sampled_probabilities_match_enumeration():
+    # Two objects of two points: two labellings only, so P is a logistic function of the score difference.
+    matchings = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2])
+    evidence = Evidence.of(matchings, 2)
+    T = np.zeros((4, 4))
+    T[0, 2] = T[2, 0] = 1.0
+    P, states = sample(
+        T, evidence, np.array([0, 1, 0, 1]), rng=np.random.default_rng(0), chains=200, sweeps=120, burn=20
+    )
+    assert P[0, 2] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.02)
+    assert P[0, 2] == P[1, 3]
+    assert P[0, 3] == pytest.approx(1 - P[0, 2])
+    assert states.shape == (200, 4)
+
+
+def test_decision_maximises_the_expected_fscore():
+    rng = np.random.default_rng(0)
+    matchings = Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2])
+    evidence = Evidence.of(matchings, 3)
+    P = rng.random((6, 6))
+    P = (P + P.T) / 2
+    other = evidence.owner[:, None] != evidence.owner
+    labels, promised, first = decide(P, evidence, np.array([0, 1, 0, 1, 0, 1]))
+    U = evidence.one_hot(labels)
+    kept = ((U @ U.T) > 0) & other
+    assert promised == pytest.approx(2 * P[kept].sum() / (kept.sum() + P[other].sum()))
+    assert promised >= first
