@@ -80,9 +80,10 @@ def measure(setting: str, seed: int, universe: str, method: str) -> Line:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = synchronise(problem, size, method=method, rng=seed)
-        answer = result.matchings() if result.labels is None else result.labels
-        value = float("nan") if result.labels is None else objective(result.labels, problem)
-        labels = 0 if result.labels is None else len(np.unique(result.labels[result.labels >= 0]))
+        found = result.outcome.labels
+        answer = result.outcome.matchings if found is None else found
+        value = float("nan") if found is None else objective(found, problem)
+        labels = 0 if found is None else len(np.unique(found[found >= 0]))
     seconds = time.perf_counter() - start
     s = score(answer, truth)
     return Line(setting, seed, universe, method, s.precision, s.recall, s.fscore, value, labels, seconds)
