@@ -222,7 +222,7 @@ def test_merge_keeps_points_counts_and_constraints(seed: int) -> None:
     assert (after.A < after.B).all()
     assert (np.diff(after.A * after.n + after.B) > 0).all()
     where = np.empty(len(q.points), dtype=int)
-    where[after.points] = after.clusters()
+    where[after.points] = after.clusters
     ends = where[q.points[q.start[:-1]]]
     between = ends[q.A] != ends[q.B]
     assert after.count.sum() <= q.count[between].sum()

@@ -31,7 +31,7 @@ RULES: dict[str, Rule] = {
 """The rules in the order in which they are tried, by the names under which their shares are reported."""
 
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
-_LEAST_SHARE = 0.02
+_LEAST_SHARE = 0.05
 
 
 def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Outcome:
@@ -160,7 +160,7 @@ def _grow(
 
 def _write(q: Quotient, track: Ints) -> None:
     """Write the tracks of the points under consideration, by their first points, into `track`."""
-    track[q.points] = q.points[q.start[q.clusters()]]
+    track[q.points] = q.points[q.start[q.clusters]]
 
 
 def _numbered(track: Ints) -> Ints:
@@ -176,6 +176,8 @@ def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDA
     matched, repaired = labels >= 0, conflicted[a]
     kept = (labels[a] == labels[b]) & matched[a]
     removed = int((~kept).sum())
+    mended = np.zeros(int(labels.max(initial=-1)) + 1, dtype=bool)
+    mended[labels[matched & conflicted]] = True
     placed = np.bincount(rule_of[matched & conflicted] + 1, minlength=len(RULES) + 1).tolist()
     return {
         "points": {
@@ -189,9 +191,6 @@ def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDA
             "kept": int((repaired & kept).sum()),
             "removed": removed,
         },
-        "tracks": {
-            "consistent": len(np.unique(labels[matched & ~conflicted])),
-            "repaired": len(np.unique(labels[matched & conflicted])),
-        },
+        "tracks": {"consistent": int((~mended).sum()), "repaired": int(mended.sum())},
         "wrong": removed / max(matchings.n_matches, 1),
     }

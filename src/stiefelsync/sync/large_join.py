@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_MOST_ROUNDS = 10
+_MOST_ROUNDS = 5
 
 
 def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Floats) -> tuple[Ints, int]:
@@ -44,7 +44,7 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
 
     Notes
     -----
-    O(M log M), then at most ten rounds over the tracks with two or more matches between them. In each round tracks
+    O(M log M), then at most five rounds over the tracks with two or more matches between them. In each round tracks
     join with the one they share most matches with, if that is mutual.
 
     Examples

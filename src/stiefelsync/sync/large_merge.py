@@ -6,6 +6,7 @@ Everything here is vectorised over all clusters at once; nothing loops over poin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,23 +59,27 @@ class Quotient:
         """Number of clusters."""
         return len(self.start) - 1
 
-    @property
+    @cached_property
     def sizes(self) -> Ints:
         """Points per cluster; shape (n,)."""
         return np.diff(self.start)
+
+    @cached_property
+    def clusters(self) -> Ints:
+        """Cluster of every point; shape (p,)."""
+        return np.repeat(np.arange(self.n), self.sizes)
 
     @property
     def n_edges(self) -> int:
         """Number of cluster pairs with a match between them."""
         return len(self.A)
 
-    def clusters(self) -> Ints:
-        """Return the cluster of every point; shape (p,)."""
-        return np.repeat(np.arange(self.n), self.sizes)
-
-    def without(self, dropped: Bools) -> Quotient:
-        """Return the quotient with the edges where `dropped`, shape (E,), is true taken away."""
-        keep = ~dropped
+    def without(self, dropped: Ints) -> Quotient:
+        """Return the quotient without the edges whose numbers are given."""
+        if not len(dropped):
+            return self
+        keep = np.ones(self.n_edges, dtype=bool)
+        keep[dropped] = False
         return replace(self, A=self.A[keep], B=self.B[keep], count=self.count[keep], weight=self.weight[keep])
 
 
@@ -154,7 +159,7 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     small, large = small[order], large[order]
     n = sizes[small]
     wanted = np.repeat(large * k, n) + q.objects[ranges(q.start[small], n)]
-    found, _ = find(q.clusters() * k + q.objects, wanted)
+    found, _ = find(q.clusters * k + q.objects, wanted)
     bad[np.repeat(order, n)[found]] = True
     return bad
 
@@ -170,12 +175,10 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
         The points whose clusters are finished, and the first point of each one's cluster.
     """
     untested = np.flatnonzero(q.fresh[q.A] | q.fresh[q.B])
-    dropped = np.zeros(q.n_edges, dtype=bool)
-    dropped[untested] = conflicting(q, q.A[untested], q.B[untested])
-    q = q.without(dropped)
+    q = q.without(untested[conflicting(q, q.A[untested], q.B[untested])])
     active = np.zeros(q.n, dtype=bool)
     active[q.A] = active[q.B] = True
-    cluster = q.clusters()
+    cluster = q.clusters
     stays = active[cluster]
     place = np.cumsum(active) - 1
     rest = Quotient(
@@ -206,15 +209,13 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     chosen = best_of_A | best_of_B
     tree = _components(A[chosen], B[chosen], q.n)
     broken = _broken(q, tree)
-    dropped = np.zeros(q.n_edges, dtype=bool)
     if broken.any():
         pairs = best_of_A & best_of_B & broken[tree[A]]
         clash = conflicting(q, A[pairs], B[pairs])
-        dropped[candidates[pairs]] = clash
         chosen &= ~broken[tree[A]]
         chosen[np.flatnonzero(pairs)[~clash]] = True
         tree = _components(A[chosen], B[chosen], q.n)
-    q = q.without(dropped)
+        q = q.without(candidates[pairs][clash])
     inside = np.bincount(tree)
     order = np.argsort(_keys(q, tree))
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))

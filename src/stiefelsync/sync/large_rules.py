@@ -74,7 +74,7 @@ def triangle_counts(A: Ints, B: Ints, n: int) -> Ints:
         # Paths a < c < b made of the edges `one` and `two`; the third side is looked up.
         one = np.repeat(np.arange(first, last), paths[edges])
         two = ranges(out[B[edges]], paths[edges])
-        closed, three = find(key, A[one] * n + B[two])
+        closed, three = find(key, np.repeat(A[edges] * n, paths[edges]) + B[two])
         for side in (one[closed], two[closed], three):
             support += np.bincount(side, minlength=len(A))
         first = last
