@@ -212,10 +212,10 @@ def test_representatives_are_near_and_never_chained():
 
 
 def test_it_needs_its_original(tmp_path, database):
-    with pytest.raises(InputError, match="name it with like="):
+    with pytest.raises(InputError, match="name that one with like="):
         io.write(CLEAN, tmp_path / "a.db")
     io.write(CLEAN, tmp_path / "a.npz")
-    with pytest.raises(InputError, match="name it with like="):
+    with pytest.raises(InputError, match="name that one with like="):
         io.write(CLEAN, tmp_path / "a.db", like=tmp_path / "a.npz")
     with pytest.raises(InputError, match="not about the keypoints of"):
         io.write(CLEAN[:2], tmp_path / "a.db", like=database)

@@ -154,7 +154,16 @@ def test_the_caller_may_say_the_sizes(tmp_path):
         (HEAD + "0,0,1,0\n0,0,1,0\n", "is given twice"),
         (HEAD + "0,0,1,0\n0,0,1,1\n", "matched to more than one point"),
         (HEAD + '0,0,"1,0\n', "hand.csv, line 2: "),
-        ("", "none of the known formats"),
+        ("", "hand.csv is empty"),
+        (
+            "a,0,b,1\n",
+            "a table needs the header object_a,point_a,object_b,point_b[,weight] or track,object,point[,x,y]",
+        ),
+        (HEAD + f"a,{10**9 - 1},b,1\n", "mentions at most 2 points by numbers up to 999,999,999; number the points of"),
+        (
+            HEAD[:-1] + ",note\na,0,b,1,hm\n",
+            "unknown column 'note'; Known: object_a, point_a, object_b, point_b, weight;",
+        ),
         ("track,object,point\n1,a,0\n2,a,0\n", "lists a point twice"),
         ("track,object,point\n1,a,0\n1,a,1\n", "two points of object 0 carry the same label"),
         ("# sizes,1\ntrack,object,point\n1,0,1\n", "point 1 of object 0 does not exist"),
@@ -185,11 +194,41 @@ def test_names_a_table_cannot_hold(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_tracks_need_consistency(tmp_path):
-    broken = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1])
-    with pytest.raises(InputError, match="not cycle-consistent"):
+def test_matches_that_contradict_each_other_form_no_tracks(tmp_path):
+    broken = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 1])
+    with pytest.raises(InputError, match=r"contradict each other \(1 conflicts\), so they form no tracks"):
         io.write(broken, tmp_path / "a.csv", "tracks")
     assert not list(tmp_path.iterdir())
+
+
+def test_tracks_of_matches_hold_what_follows_and_convert_says_so(tmp_path):
+    chain = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [2, 1, 1])
+    io.write(chain, tmp_path / "chain.npz")
+    said = io.convert(tmp_path / "chain.npz", tmp_path / "a.csv", target_format="tracks")
+    assert said == ["A CSV file of tracks also holds what follows from the matches: 1 more."]
+    assert io.read(tmp_path / "a.csv") == Matchings.from_labels([0, -1, 0, 0], [2, 1, 1])
+
+
+def test_a_point_alone_is_no_track(tmp_path):
+    io.write(answer_with([0, 1, 2, 0, 3]), tmp_path / "a.csv", "tracks")
+    assert (tmp_path / "a.csv").read_text().splitlines() == [
+        "# sizes,2,2,1", "track,object,point", "0,0,0", "0,1,1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD.replace(",", ";") + "x;0;y;1\n",
+        HEAD.replace(",", "\t") + "x\t0\ty\t1\n",
+        "\ufeff" + HEAD.replace("\n", "\r\n") + "x,0,y,1\r\n",
+        "#notes of mine\n" + HEAD.upper() + "\n   \nx,0,y,1\n,,,\n",
+        '"object_a","point_a","object_b","point_b"\n"x","0","y","1"\n',
+    ],
+    ids=["semicolons", "tabs", "mark and line ends of Windows", "notes and blank lines", "quotes"],
+)
+def test_tables_as_other_programs_write_them(tmp_path, text):
+    assert table(tmp_path, text) == Matchings.from_pairs({(0, 1): [[0, 1]]}, [1, 2], names=["x", "y"])
 
 
 # ---------------------------------------------------------------- archives
@@ -277,8 +316,8 @@ def test_an_answer_without_labels(tmp_path):
     for add in (True, False):
         io.write(answer, tmp_path / "a.csv", add=add)
         assert io.read(tmp_path / "a.csv") == partial
-    with pytest.raises(InputError, match="not cycle-consistent"):
-        io.write(answer, tmp_path / "b.csv", "tracks")
+    io.write(answer, tmp_path / "b.csv", "tracks")
+    assert io.read(tmp_path / "b.csv") == Matchings.from_labels([-1, 0, 0, -1, 0], [2, 2, 1])
 
 
 def test_the_output_is_not_the_input(tmp_path):

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["FORMATS", "Content", "Format", "consistent_labels", "losses", "names_of", "register"]
+__all__ = ["FORMATS", "Content", "Format", "consistent_labels", "follows", "losses", "names_of", "register"]
 
 Labels = NDArray[np.int64]
 
@@ -152,25 +153,40 @@ def names_of(matchings: Matchings, *, numbered: str = "{}") -> list[str]:
 
 
 def consistent_labels(content: Content) -> Labels:
-    """Return the labels of a labelling whose matches are exactly the content's, in O(M).
+    """Return the labels of the content's tracks, -1 for points in none, in O(M).
 
-    Raises :class:`InputError` if the matches are not cycle-consistent and so do not form tracks.
+    Without labels the tracks are the components of the matches, so what follows from the matches is in them too. Raises
+    :class:`InputError` if a component holds two points of one object and so is no track.
     """
-    from scipy import sparse
-
     matchings = content.matchings
-    if content.labels is not None:
-        return np.asarray(content.labels, dtype=np.int64)
-    m, (a, b) = matchings.n_points, matchings.endpoints.T
-    graph = sparse.coo_array((np.ones(len(a), dtype=np.int8), (a, b)), shape=(m, m))
-    _, component = sparse.csgraph.connected_components(graph, directed=False)
-    count = np.bincount(component, minlength=1)
-    if int((count * (count - 1) // 2).sum()) != matchings.n_matches:
-        raise InputError("these matches are not cycle-consistent, so they form no tracks; synchronise them first")
-    labels = np.full(m, -1, dtype=np.int64)
-    matched = count[component] > 1
-    labels[matched] = np.unique(component[matched], return_inverse=True)[1]
+    if content.labels is None:
+        _, labels = components(matchings)
+        broken = conflicts(matchings, labels).count
+        if broken:
+            raise InputError(
+                f"these matches contradict each other ({broken:,} conflicts), so they form no tracks; "
+                "synchronise them first"
+            )
+    else:
+        labels = np.array(content.labels, dtype=np.int64)
+    matched = labels >= 0
+    matched[matched] = np.bincount(labels[matched], minlength=1)[labels[matched]] > 1
+    labels[~matched] = -1
+    labels[matched] = np.unique(labels[matched], return_inverse=True)[1]
     return labels
+
+
+def follows(matchings: Matchings, where: str) -> list[str]:
+    """Return a sentence on the matches that tracks (`where`) hold beyond the given ones.
+
+    Examples
+    --------
+    >>> follows(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1]), "This file")
+    ['This file also holds what follows from the matches: 1 more.']
+    """
+    count = np.bincount(components(matchings)[1], minlength=1)
+    more = int((count * (count - 1) // 2).sum()) - matchings.n_matches
+    return [f"{where} also holds what follows from the matches: {more:,} more."] if more else []
 
 
 def head(path: Path, size: int = 4096) -> bytes:

@@ -190,7 +190,7 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], distance: fl
     >>> representatives(np.array([[0, 0], [9, 9], [0.5, 0], [0, 0]]), np.array([3, 1]), 1.0)
     array([0, 1, 0, 3])
     """
-    if not distance >= 0 or not np.isfinite(distance):
+    if isinstance(distance, str) or not 0 <= distance < np.inf:
         raise InputError(f"merge_px is {distance}; it must be a distance in pixels, 0 or more")
     stands = np.arange(len(coordinates), dtype=np.int64)
     for end, size in zip(np.cumsum(sizes).tolist(), np.asarray(sizes).tolist(), strict=True):
@@ -237,7 +237,8 @@ def write(
         raise unknown_name("target", target, TABLES)
     if like is None or not is_sqlite(like):
         raise InputError(
-            "a COLMAP database is written as a changed copy of the one the matches came from; name it with like="
+            "a COLMAP database is written as a changed copy of the one the matches came from; "
+            "name that one with like= (--like)"
         )
     with snapshot(like) as source:
         _check_tables(source, like)

@@ -13,6 +13,9 @@ from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["convert", "detect", "find", "output_format", "read", "write"]
 
+# In Python, and on the command line.
+OPTION, OUTPUT_OPTION = "format= (--format)", "format= (--to)"
+
 
 def find(name: str) -> Format:
     """Return the format of that name, or say which there are."""
@@ -38,7 +41,19 @@ def detect(path: str | Path) -> Format:
     for known in FORMATS.values():
         if known.sniff(path):
             return known
-    raise FormatError(f"{path} is in none of the known formats ({', '.join(FORMATS)}); name one with format=")
+    raise FormatError(_unknown(path))
+
+
+def _unknown(path: Path) -> str:
+    """Say what is wrong with a file of no known format."""
+    if path.is_dir():
+        return f"{path} is a folder, and not one of OpenSfM's matches; name a file"
+    if path.is_file() and not path.stat().st_size:
+        return f"{path} is empty"
+    if path.suffix.lower() in FORMATS["csv"].suffixes:
+        headers = "object_a,point_a,object_b,point_b[,weight] or track,object,point[,x,y]"
+        return f"{path} is in none of the known formats; a table needs the header {headers}, as UTF-8 text"
+    return f"{path} is in none of the known formats ({', '.join(FORMATS)}); name one with {OPTION}"
 
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Matchings:
@@ -142,7 +157,7 @@ def output_format(path: Path, format: str | None, source: Path | None) -> Format
         if own is not None and (own in by_ending or path.suffix.lower() == source.suffix.lower()):
             return own
     if not by_ending:
-        raise InputError(f"the ending of {path} tells no format; name one with format= ({', '.join(FORMATS)})")
+        raise InputError(f"the ending of {path} tells no format; name one with {OUTPUT_OPTION} ({', '.join(FORMATS)})")
     return by_ending[0]
 
 
@@ -161,10 +176,13 @@ def convert(
     *,
     source_format: str | None = None,
     target_format: str | None = None,
+    like: str | Path | None = None,
     read_options: dict[str, Any] | None = None,
     write_options: dict[str, Any] | None = None,
 ) -> list[str]:
     """Convert a file and return sentences on what the target's format could not hold.
+
+    `like` is the file to write a changed copy of, where the format needs one (COLMAP): the source by default.
 
     Examples
     --------
@@ -175,11 +193,12 @@ def convert(
     ...     convert(Path(folder, "a.npz"), Path(folder, "a.csv"))
     ['A CSV file of matches holds no point coordinates.']
     """
-    source, target = Path(source), Path(target)
+    source, target, model = Path(source), Path(target), Path(source if like is None else like)
+    refuse_overwriting(target, source)
     matchings = read(source, source_format, **(read_options or {}))
-    known = output_format(target, target_format, source)
+    known = output_format(target, target_format, model)
     lost = known.loses(matchings)
-    write(matchings, target, known.name, like=source, **(write_options or {}))
+    write(matchings, target, known.name, like=model, **(write_options or {}))
     if matchings.repair is not None:
         dropped = matchings.repair.duplicates + matchings.repair.conflicts
         lost.insert(0, f"{dropped:,} matches of {source} were dropped to make it one-to-one.")

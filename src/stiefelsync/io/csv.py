@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.base import Content, Format, consistent_labels, head, losses, names_of, register
+from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["CSV", "TRACKS"]
@@ -27,6 +27,9 @@ MATCH = (("object_a", "point_a", "object_b", "point_b"), ("weight",))
 TRACK = (("track", "object", "point"), ("x", "y"))
 TEXT = ("object_a", "object_b", "object", "track")
 POINT = ("point_a", "point_b", "point")
+# Ids that do not count from 0 would make up points that no one has, until memory ends: more points than this, and more
+# than this many for each one mentioned, are refused.
+IMPLIED, SPARSE = 10_000_000, 100
 CHUNK = 2_000  # rows held as Python strings at a time: little memory, and fast because it stays in the cache
 
 
@@ -44,8 +47,8 @@ def _header(path: Path) -> tuple[str, list[str]]:
     """Return the delimiter and the cells of the first line that is no comment."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line in file:
-            if line.strip() and not line.startswith(("# ", '"# ')):
-                delimiter = "\t" if "\t" in line else ","
+            if line.strip() and not line.startswith(("#", '"#')):
+                delimiter = next((mark for mark in "\t;" if mark in line), ",")
                 return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
     raise FormatError(f"{path} is empty: it has no header line")
 
@@ -70,7 +73,7 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
             )
     for name in header:
         if name not in required + optional:
-            raise FormatError(f"{path}: {unknown_name('column', name, required + optional)}")
+            raise FormatError(f"{path}: {unknown_name('column', name, required + optional)}; remove the column")
         if header.count(name) > 1:
             raise FormatError(f"{path} has two columns {name!r}")
     table, line = Table({}, {}), 0
@@ -98,7 +101,7 @@ def parse_rows(reader: Any, header: list[str], path: Path, table: Table) -> Tabl
     line = reader.line_num
     try:
         while rows := list(islice(reader, CHUNK)):
-            filled = rows if all(rows) else [row for row in rows if row]
+            filled = [row for row in rows if any(map(str.strip, row))]
             try:
                 _convert(filled, header, table.texts, parts)
             except (ValueError, OverflowError) as error:
@@ -141,7 +144,7 @@ def _convert(rows: list[list[str]], header: list[str], texts: dict[str, int], pa
 def _explain(rows: list[list[str]], header: list[str], path: Path, line: int) -> None:
     """Raise the error that names the first bad line of a chunk whose first row follows `line`."""
     for number, row in enumerate(rows, line + 1):
-        if not row:
+        if not any(map(str.strip, row)):
             continue
         if len(row) != len(header):
             raise FormatError(f"{path}, line {number}: {len(row)} fields where the header has {len(header)}")
@@ -199,15 +202,24 @@ def _line(path: Path, columns: Sequence[str], text: str) -> int:
     return 0
 
 
-def _sizes(table: Table, given: ArrayLike | None, objects: Iterable[Any], points: Iterable[Any], k: int) -> ArrayLike:
+def _sizes(
+    table: Table, given: ArrayLike | None, objects: Iterable[Any], points: Iterable[Any], k: int, path: Path
+) -> ArrayLike:
     """Return the sizes said by the caller or the file, else the least that hold every point mentioned."""
     if given is not None:
         return given
     if table.sizes is not None:
         return np.array(table.sizes, dtype=np.int64)
     sizes = np.zeros(k, dtype=np.int64)
+    mentions = 0
     for owner, point in zip(objects, points, strict=True):
         np.maximum.at(sizes, owner, point + 1)
+        mentions += len(point)
+    if sizes.sum() > max(IMPLIED, SPARSE * mentions):
+        raise FormatError(
+            f"{path} mentions at most {mentions:,} points by numbers up to {sizes.max() - 1:,}; number the points of "
+            "each object from 0, without large gaps, or say how many there are in a line '# sizes,…'"
+        )
     return sizes
 
 
@@ -225,7 +237,7 @@ def read_matches(path: Path, *, on_conflict: str = "error", sizes: ArrayLike | N
     return Matchings.from_arrays(
         np.stack([a, b], axis=1),
         np.stack([p, q], axis=1),
-        _sizes(table, sizes, (a, b), (p, q), k),
+        _sizes(table, sizes, (a, b), (p, q), k, path),
         weights=table.columns.get("weight"),
         names=names,
         on_conflict=on_conflict,
@@ -241,7 +253,7 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
     """Return the matchings of a table with the columns track, object, point and perhaps x and y."""
     (objects,), names, k = _objects(table, ("object",), path)
     points, track = table.columns["point"], table.columns["track"]
-    counts = np.asarray(_sizes(table, sizes, (objects,), (points,), k))
+    counts = np.asarray(_sizes(table, sizes, (objects,), (points,), k, path))
     if (outside := points >= counts[objects]).any():
         t = int(outside.argmax())
         raise FormatError(
@@ -323,8 +335,8 @@ def loses_matches(matchings: Matchings) -> list[str]:
 
 
 def loses_tracks(matchings: Matchings) -> list[str]:
-    """A table of tracks has no place for weights."""
-    return losses(matchings, "A CSV file of tracks", weights=False)
+    """A table of tracks has no place for weights, and holds all that follows."""
+    return losses(matchings, "A CSV file of tracks", weights=False) + follows(matchings, "A CSV file of tracks")
 
 
 CSV = register(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stiefelsync.errors import FormatError, InputError
-from stiefelsync.io.base import Content, Format, consistent_labels, head, losses, names_of, register
+from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
 from stiefelsync.io.csv import Table, parse_rows, points_of_tracks
 from stiefelsync.io.exchange import from_dict
 from stiefelsync.matching.matchings import Matchings
@@ -162,8 +162,9 @@ def _fresh(
 
 
 def loses(matchings: Matchings) -> list[str]:
-    """Tracks have no place for weights and unmatched points."""
-    return losses(matchings, "OpenSfM's tracks.csv", sizes=False, weights=False)
+    """Tracks have no place for weights and unmatched points, and hold all that follows."""
+    where = "OpenSfM's tracks.csv"
+    return losses(matchings, where, sizes=False, weights=False) + follows(matchings, where)
 
 
 OPENSFM = register(Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses))
