@@ -28,6 +28,31 @@ def test_sceaux(run, document, data_dir, tmp_path):
     assert hashlib.sha256(database.read_bytes()).hexdigest() == digest
 
 
+def test_through_a_table_and_back(run, document, data_dir, tmp_path):
+    """Matches taken out as a table, made consistent and put into a copy of the database they came from."""
+    database = data_dir / "sceaux" / "database.db"
+    table, clean, direct = tmp_path / "matches.csv", tmp_path / "clean.db", tmp_path / "direct.db"
+    run("convert", database, table)
+    assert "name that one with like= (--like)" in run("convert", table, clean, code=2).stderr
+    run("sync", table, "-o", clean, "--like", database)
+    run("sync", database, "-o", direct)
+    assert document("inspect", clean) | {"input": ""} == document("inspect", direct) | {"input": ""}
+    run("sync", table, "-o", tmp_path / "consistent.csv")
+    run("convert", tmp_path / "consistent.csv", clean, "--like", database, "--option", "target=matches")
+    assert "is the input itself" in run("convert", table, database, "--like", database, code=2).stderr
+    said = document("convert", direct, tmp_path / "tracks.csv", "--to", "tracks")["lost"]
+    assert len(said) == 1
+    assert "also holds what follows" in said[0]
+
+
+def test_raw_matches_are_verified_next(run, data_dir, tmp_path):
+    database = data_dir / "sceaux" / "database.db"
+    told = run("sync", database, "-o", tmp_path / "raw.db", "--option", "target=matches").stdout
+    assert (
+        f"colmap geometric_verifier --database_path {tmp_path / 'raw.db'} && mkdir -p sparse && colmap mapper" in told
+    )
+
+
 def test_raw_matches_on_request(document, data_dir):
     raw = document("inspect", data_dir / "sceaux" / "database.db", "--option", "source=matches")
     assert raw["matches"] == 56_586

@@ -130,6 +130,30 @@ def test_sync_plot_and_report(run, problem, tmp_path):
     assert "<html" in page.read_text().lower()
 
 
+def test_sync_writes_tracks_on_request(document, problem, tmp_path):
+    told = document("sync", problem, "-o", tmp_path / "tracks.csv", "--to", "tracks", "--method", "union-find")
+    rows = (tmp_path / "tracks.csv").read_text().splitlines()
+    assert rows[1] == "track,object,point"
+    assert len({row.split(",")[0] for row in rows[2:]}) == told["tracks"]
+
+
+def test_what_cannot_be_saved_or_drawn_leaves_no_file(run, problem, tmp_path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    page, picture = tmp_path / "p.html", tmp_path / "p.png"
+    everything = ("sync", problem, "-o", tmp_path / "out.npz", "--method", "union-find", "--report", page)
+    with monkeypatch.context() as patched:
+        patched.setattr("numpy.savez_compressed", full)
+        assert "No space left" in run(*everything, "--plot", picture, code=2).stderr
+    assert "objects have no names" in run(*everything, "--plot", picture, "--images", tmp_path, code=2).stderr
+    assert [*tmp_path.iterdir()] == [problem]
+    page.write_text("not a page")
+    assert "is no web page" in run(*everything, code=2).stderr
+    assert page.read_text() == "not a page"
+    assert not (tmp_path / "out.npz").exists()
+
+
 def test_report_from_two_files(run, problem, tmp_path):
     run("sync", problem, "-o", tmp_path / "out.npz", "--method", "union-find")
     told = run("report", problem, tmp_path / "out.npz", "-o", tmp_path / "page.html", "--title", "What changed")
@@ -208,6 +232,11 @@ def test_options_of_formats(run, document, tmp_path):
     assert io.read(tmp_path / "one.npz").pair(0, 1).tolist() == [[0, 1]]
     assert document("compare", tmp_path / "many.csv", "--methods", "union-find", *repair)["methods"][0]["gap"] == 0
     run("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--method", "union-find", *repair)
+    run("report", tmp_path / "many.csv", tmp_path / "out.csv", "-o", tmp_path / "page.html", *repair)
+    unknown = run(
+        "report", tmp_path / "many.csv", tmp_path / "out.csv", "-o", tmp_path / "b.html", "--option", "p=1", code=2
+    )
+    assert "unknown option 'p'" in unknown.stderr
 
 
 def test_compare_lists_a_method_that_cannot_run(run, document, problem, monkeypatch):

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Options, Unused, share_out
+from stiefelsync.cli.options import Format, Input, Json, Like, Options, To, Unused, share_out
+from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import show, show_json
 from stiefelsync.io.convert import find, output_format
 
@@ -21,9 +22,8 @@ def run(
         Path, typer.Argument(metavar="OUTPUT", help="File to write; its ending names the format.", show_default=False)
     ],
     format: Format = None,
-    to: Annotated[
-        str | None, typer.Option("--to", help="Format of the output; told from its ending by default.")
-    ] = None,
+    to: To = None,
+    like: Like = None,
     option: Options = [],  # noqa: B006  typer copies it
     json: Json = False,
     seed: Unused = 0,
@@ -31,12 +31,15 @@ def run(
     """Convert a file of matches and say what the new format cannot hold.
 
     Example: stiefelsync convert matches.csv matches.npz --option on_conflict=repair
+    Example: stiefelsync convert clean.db tracks.csv --to tracks
     """
     reader = io.detect(input) if format is None else find(format)
-    writer = output_format(output, to, input)
+    check_outputs(input, output)
+    check_outputs(like, output)
+    writer = output_format(output, to, input if like is None else like)
     given = share_out(option, reader=reader.read_options, writer=writer.write_options)
     lost = io.convert(
-        input, output, source_format=format, target_format=to,
+        input, output, source_format=format, target_format=to, like=like,
         read_options=given["reader"], write_options=given["writer"],
     )  # fmt: skip
     if json:

@@ -15,12 +15,17 @@ from stiefelsync.io.convert import find
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
-    "Format", "Images", "Input", "Json", "Method", "Options", "Seed", "Universe", "Unused",
+    "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe", "Unused",
     "parse_universe", "read", "share_out",
 ]  # fmt: skip
 
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
 Format = Annotated[str | None, typer.Option("--format", help="Format of the input; told from its content by default.")]
+To = Annotated[str | None, typer.Option("--to", help="Format of the output; told from its ending by default.")]
+Like = Annotated[
+    Path | None,
+    typer.Option("--like", help="File to write a changed copy of (COLMAP, hloc, OpenSfM); the input by default."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
 Unused = Annotated[int, typer.Option("--seed", min=0, help="Taken by every verb; this one draws nothing at random.")]

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Images, Input, Json, Unused
+from stiefelsync.cli.options import Format, Images, Input, Json, Options, Unused, share_out
 from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import show, show_json
+from stiefelsync.io.convert import find
 from stiefelsync.report import write_report
 
 __all__ = ["run"]
@@ -23,6 +24,7 @@ def run(
     images: Images = None,
     title: Annotated[str | None, typer.Option("--title", help="Headline of the page.")] = None,
     format: Format = None,
+    option: Options = [],  # noqa: B006  typer copies it
     json: Json = False,
     seed: Unused = 0,
 ) -> None:
@@ -32,7 +34,9 @@ def run(
     """
     check_outputs(input, output)
     check_outputs(after, output)
-    before, synchronised = io.read(input, format), io.read(after)
+    readers = io.detect(input) if format is None else find(format), io.detect(after)
+    given = share_out(option, before=readers[0].read_options, after=readers[1].read_options)
+    before, synchronised = io.read(input, format, **given["before"]), io.read(after, **given["after"])
     page = write_report(output, before, synchronised, images=images, title=title, source=input)
     if json:
         show_json({"input": str(input), "after": str(after), "output": str(page)})

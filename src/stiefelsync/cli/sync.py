@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +13,11 @@ from stiefelsync.cli.options import (
     Images,
     Input,
     Json,
+    Like,
     Method,
     Options,
     Seed,
+    To,
     Universe,
     parse_universe,
     share_out,
@@ -39,6 +40,8 @@ def run(
     method: Method = "accurate",
     universe: Universe = "auto",
     format: Format = None,
+    to: To = None,
+    like: Like = None,
     add: Annotated[
         bool | None,
         typer.Option(
@@ -57,26 +60,34 @@ def run(
     Matches that contradict the others are removed, matches that follow from others are added. The input is not changed.
 
     Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
+    Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     """
     check_outputs(input, output, plot, page)
+    check_outputs(like, output, plot, page)
     if plot is not None:
         plotting.check_path(plot)
+    if page is not None:
+        report.check_path(page, source=input)
     if images is not None and (page is None or not images.is_dir()):
         raise InputError("--images goes with --report" if page is None else f"{images} is no folder of images")
     size = parse_universe(universe)
     reader = io.detect(input) if format is None else find(format)
-    writer = output_format(output, None, input)
+    model = input if like is None else like
+    writer = output_format(output, to, model)
     given = share_out(
         option, reader=reader.read_options, writer=writer.write_options, method=find_method(method).options
     )
     problem = io.read(input, format, **given["reader"])
     with progress(f"synchronising {input.name}") as callback:
         result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
-    if page is not None:
-        report.write_report(page, problem, result, images=images, source=input)
-    if plot is not None:
-        plotting.save(plotting.overview(result), plot)
-    io.write(result, output, like=input, add=add, **given["writer"])
+    # Drawn before and written after the answer: what cannot be drawn leaves no file, nor does an answer not saved.
+    text = None if page is None else report.render(problem, result, images=images)
+    figure = None if plot is None else plotting.overview(result)
+    io.write(result, output, writer.name, like=model, add=add, **given["writer"])
+    if page is not None and text is not None:
+        report.save(text, page, source=input)
+    if plot is not None and figure is not None:
+        plotting.save(figure, plot)
     figures = _figures(result, writer.adds if add is None else add)
     if json:
         files = {"input": input, "output": output, "plot": plot, "report": page}
@@ -84,12 +95,9 @@ def run(
         return
     show(facts(f"{input} → {output}", _lines(figures, result)))
     if writer.name == "colmap":
-        show("", "next:", f"  {_mapper(output, images)}")
-
-
-def _mapper(output: Path, images: Path | None) -> str:
-    database, folder = quote(str(output)), "IMAGES" if images is None else quote(str(images))
-    return f"mkdir -p sparse && colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
+        target = given["writer"].get("target", "two_view_geometries")
+        command = io.next_command(output, target=target, images="IMAGES" if images is None else images)
+        show("", "next:", f"  {command}")
 
 
 def _figures(result: Synchronisation, adds: bool) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from stiefelsync.sync.result import Synchronisation
 if TYPE_CHECKING:
     from stiefelsync.report.pictures import Pictures
 
-__all__ = ["render", "write_report"]
+__all__ = ["check_path", "render", "save", "write_report"]
 
 MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
 PHOTOGRAPH_BYTES = 7_000_000
@@ -87,9 +87,36 @@ def write_report(
     ...     page.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
+    check_path(path, source=source)
+    page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
+    return save(page, path, source=source)
+
+
+def check_path(path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Path:
+    """Return the path of a page that can be written, or say what is wrong: it is an input, no web page, or no jinja2.
+
+    Examples
+    --------
+    >>> check_path("changes.html", source="matches.csv").name
+    'changes.html'
+    """
     target = Path(path)
     _check_target(target, None if source is None else Path(source))
-    page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
+    _jinja2()
+    return target
+
+
+def save(page: str, path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Path:
+    """Write the text of a page (:func:`render`); the file appears complete or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save("<!doctype html>", f"{folder}/page.html").name
+    'page.html'
+    """
+    target = check_path(path, source=source)
     with replacing(target) as temporary:
         # Names of files may hold bytes that are no UTF-8: those become question marks.
         temporary.write_bytes(page.encode("utf-8", "replace"))
@@ -112,11 +139,9 @@ def render(
     >>> "<h1><bdi>Twins &amp; co</bdi></h1>" in render(problem, problem, title="Twins & co")
     True
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtraError("a report", "jinja2", "report") from error
+    jinja2 = _jinja2()
+    from markupsafe import Markup  # comes with jinja2
+
     found = change(before, after)
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
@@ -130,7 +155,7 @@ def render(
     rows = _rows(found)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["number"] = _number
-    return environment.from_string(_resource("report.html.j2")).render(
+    page: str = environment.from_string(_resource("report.html.j2")).render(
         title=title or "Before and after synchronisation",
         version=__version__,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -162,6 +187,7 @@ def render(
             "photographs": dict(pictures.photographs) if pictures else {},
         },
     )
+    return page
 
 
 def _pictures(
@@ -345,6 +371,14 @@ def _listed(names: list[str]) -> str:
 
 def _resource(name: str) -> str:
     return files("stiefelsync.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _jinja2() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError("a report", "jinja2", "report") from error
+    return jinja2
 
 
 def _check_target(target: Path, source: Path | None) -> None:
