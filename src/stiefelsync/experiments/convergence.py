@@ -141,6 +141,7 @@ def plot(records: Sequence[Record], settings: Settings) -> dict[str, Figure]:
         ax.grid(axis="y", color=INK, alpha=0.08, linewidth=0.6)
         if name != "secondary":
             ax.set_yscale("log")
+            ax.minorticks_off()
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=c, linestyle=dashes, label=label) for label, c, dashes in STYLES.values()]

@@ -102,5 +102,6 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
         ax.xaxis.get_major_locator().set_params(integer=True)
     if panel.log:
         ax.set_yscale("log")
+        ax.minorticks_off()
     ax.grid(axis="y", color=INK, alpha=0.08, linewidth=0.6)
     ax.margins(x=0.04)

@@ -74,12 +74,14 @@ def _worse(records: Sequence[Record], line: Line, claim: str) -> Verdict | None:
         f"mean fscore {mean[0]:.3f} against Eig+ManOpt's {mean[1]:.3f}, lowest {worst:.3f}; a mean lower by more than"
         " .02 counts as worse"
     )
-    return judge(claim, [low[k] < high[k] - 0.02 for k in high], mean[0] < mean[1] - 0.02, evidence)
+    return judge(claim, [low[k] < high[k] - 0.02 for k in high if k in low], mean[0] < mean[1] - 0.02, evidence)
 
 
 def _medians(records: Sequence[Record]) -> dict[str, dict[int, float]]:
-    found = {line.label: values(records, line, runtime, k_of) for line in LINES}
-    return {label: {k: float(np.median(t)) for k, t in times.items()} for label, times in found.items() if times}
+    """Return the median runtime of every line that ran, at the k that all of them have."""
+    found = {line.label: times for line in LINES if (times := values(records, line, runtime, k_of))}
+    common = [k for k in next(iter(found.values()), {}) if all(k in times for times in found.values())]
+    return {label: {k: float(np.median(times[k])) for k in common} for label, times in found.items() if common}
 
 
 def _extreme(

@@ -140,7 +140,8 @@ SYNTHETIC = Experiment(
     "Synthetic data",
     "One parameter varies in each column; otherwise d = 25, k = 30, ρ = 0.6 (quick: k = 12), σ = 0.5 (0.6 in the third"
     f" column), row noise. {NOTE} MatchALS is not run on more than about 800 points (quick: 200), where it takes too"
-    " long.",
+    " long. Row noise permutes rows of a block but leaves the set of matched columns as it is; accurate, which looks at"
+    " who is seen by whom, has this to go by where few matches are right, unless everything is seen (ρ = 1).",
     lambda settings: synthetic_tasks(settings, LINES),
     evaluate,
     plot,
