@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,3 +19,17 @@ def test_there_are_examples():
 def test_example_runs_and_prints(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()
+
+
+def test_the_readme_says_what_its_lines_give(capsys):
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    result = names["result"]
+    assert " ".join(map(str, result.labels)) in code.replace("  ", " ")
+    assert [len(track) for track in result.tracks()] == [4, 4]
+    wrong = (names["problem"].pair_objects[names["problem"].match_pairs] == [0, 2]).all(axis=1)
+    assert (result.kept == ~wrong).all()
+    assert result.confidence[wrong].max() < result.confidence[~wrong].min()
+    assert "10 kept, 2 removed, 2 added" in capsys.readouterr().out
