@@ -82,3 +82,11 @@ def test_warnings_become_one_line_on_stderr(run, problem, tmp_path, monkeypatch)
     monkeypatch.setattr(sync, "synchronise", warns)
     result = run("sync", problem, "-o", tmp_path / "out.npz", "--method", "union-find")
     assert result.stderr == "warning: no separated eigenspace\n"
+
+
+def test_the_program_is_named_so_that_it_runs_again(monkeypatch):
+    monkeypatch.setattr("sys.argv", [".venv/bin/stiefelsync", "demo"])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert terminal.program() == ".venv/bin/stiefelsync"
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert terminal.program() == "stiefelsync"

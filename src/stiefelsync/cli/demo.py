@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stiefelsync import io, plotting
 from stiefelsync.cli.options import Json, Seed
-from stiefelsync.cli.terminal import number, percent, progress, show, show_json, table
+from stiefelsync.cli.terminal import number, percent, program, progress, show, show_json, table
 from stiefelsync.datasets import synthetic
 from stiefelsync.datasets.cameras import CameraScene, camera_scene
 from stiefelsync.errors import InputError, MissingExtraError
@@ -70,7 +70,7 @@ def run(
     _show_castle(scene, result, before, after)
     _show_planted(rows)
     show("", *(f"{name:9} {path}" for name, path in files.items()), *([] if hint is None else [hint]))
-    show("", f"next: stiefelsync inspect {files['problem']}", f"      stiefelsync compare {files['problem']}")
+    show("", f"next: {program()} inspect {files['problem']}", f"      {program()} compare {files['problem']}")
 
 
 def _quality(shown: Matchings, truth: NDArray[np.int64]) -> dict[str, Any]:

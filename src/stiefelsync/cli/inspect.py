@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stiefelsync.cli.options import Format, Input, Json, Options, Seed, read
-from stiefelsync.cli.terminal import facts, number, percent, show, show_json
+from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.matching.inspection import NEAR, inspect
 
 __all__ = ["run"]
@@ -51,6 +51,6 @@ def run(
             del lines[f"at {NEAR:g} px"]
         show(facts(str(input), lines))
         if exceeded:
-            show(f"more than {number(max_conflicts)} conflicts; repair them with: stiefelsync sync {input} -o OUTPUT")
+            show(f"more than {number(max_conflicts)} conflicts; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:
         raise typer.Exit(FINDING)

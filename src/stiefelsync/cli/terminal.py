@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +24,21 @@ from rich.text import Text
 
 from stiefelsync.sync.registry import Callback, Progress
 
-__all__ = ["complain", "facts", "note", "number", "percent", "progress", "show", "show_json", "table", "track"]
+__all__ = [
+    "complain",
+    "facts",
+    "note",
+    "number",
+    "percent",
+    "program",
+    "progress",
+    "show",
+    "show_json",
+    "table",
+    "track",
+]
 
+NAME = "stiefelsync"
 WIDTH = 120  # of tables that do not go to a terminal
 
 
@@ -95,6 +111,18 @@ def percent(share: float | None, digits: int = 1) -> str:
     '3.4 %'
     """
     return "–" if share is None or not math.isfinite(share) else f"{100 * share:.{digits}f} %"
+
+
+def program() -> str:
+    """Return what to type to run this program again: its name where the shell finds it, else its path.
+
+    Examples
+    --------
+    >>> program()
+    'stiefelsync'
+    """
+    by_path = Path(sys.argv[0]).name == NAME and shutil.which(NAME) is None
+    return shlex.quote(sys.argv[0]) if by_path else NAME
 
 
 @contextmanager

@@ -27,6 +27,7 @@ MATCH = (("object_a", "point_a", "object_b", "point_b"), ("weight",))
 TRACK = (("track", "object", "point"), ("x", "y"))
 TEXT = ("object_a", "object_b", "object", "track")
 POINT = ("point_a", "point_b", "point")
+DELIMITERS = ("\t", ";", ",")
 # Ids that do not count from 0 would make up points that no one has, until memory ends: more points than this, and more
 # than this many for each one mentioned, are refused.
 IMPLIED, SPARSE = 10_000_000, 100
@@ -48,7 +49,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line in file:
             if line.strip() and not line.startswith(("#", '"#')):
-                delimiter = next((mark for mark in "\t;" if mark in line), ",")
+                delimiter = next((mark for mark in DELIMITERS if mark in line), ",")
                 return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
     raise FormatError(f"{path} is empty: it has no header line")
 
@@ -283,6 +284,8 @@ def _dump(
         before = [["# sizes", *matchings.sizes.tolist()]]
         before += [] if matchings.names is None else [["# names", *names]]
     delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+    if delimiter not in DELIMITERS:
+        raise InputError(f"a delimiter is a comma, a semicolon or a tab, got {delimiter!r}")
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(chain(before, [header], rows))
 
