@@ -280,3 +280,17 @@ app(sys.argv[1:])
         assert done.returncode == 2
         assert f'pip install "stiefelsync[{extra}]"' in done.stderr
     assert [*tmp_path.iterdir()] == [problem]
+
+
+def test_reproduce_says_how_to_get_the_data(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("STIEFELSYNC_DATA", raising=False)
+    monkeypatch.setattr("stiefelsync.datasets.fetch.cache_dir", lambda: tmp_path / "cache")
+    assert "(reproduce: --download)" in run("reproduce", "house", "--output", tmp_path / "first", code=2).stderr
+
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", offline)
+    told = run("reproduce", "house", "--download", "--output", tmp_path / "out", code=2).stderr
+    assert "could not be fetched (no network); fetch it by hand to" in told
+    assert not (tmp_path / "out").exists()

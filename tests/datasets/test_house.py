@@ -79,7 +79,7 @@ def test_cache_is_used(data_dir: Path, no_data: Path) -> None:
 
 
 def test_absent_data_say_what_to_do(no_data: Path) -> None:
-    with pytest.raises(InputError, match=r"^house/house_sync_data.mat is not on this machine; pass download=True to"):
+    with pytest.raises(InputError, match=r"^house/house_sync_data.mat is not on this machine; pass download=True "):
         house()
     with pytest.raises(InputError, match=r"^there is no file .*house_sync_data.mat; it should be the"):
         house(path=no_data)

@@ -10,6 +10,8 @@ import typer
 
 from stiefelsync.cli.options import Json, Seed
 from stiefelsync.cli.terminal import complain, note, show, show_json, table, track
+from stiefelsync.datasets.fetch import find
+from stiefelsync.datasets.house import HOUSE
 from stiefelsync.experiments.experiment import Settings
 from stiefelsync.experiments.reproduce import plan, reproduce
 
@@ -37,16 +39,21 @@ def run(
     photographs: Annotated[
         bool, typer.Option("--photographs/--no-photographs", help="Draw match lines over the photographs.")
     ] = True,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch the house sequence first, once, if it is not on this machine.")
+    ] = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Run the paper's experiments, draw their figures and say which of its claims hold.
 
     Records are kept as they are made: an interrupted run goes on where it ended when the same command is given again.
-    The house sequence is found through STIEFELSYNC_DATA.
+    The house sequence is found through STIEFELSYNC_DATA, or fetched with --download.
 
     Example: stiefelsync reproduce all --quick --output reproduction
     """
+    if download:
+        find(HOUSE, download=True)
     settings = Settings(quick, seeds, seed, step, photographs)
     todo = plan(experiment, output, settings, workers=workers)
     try:
