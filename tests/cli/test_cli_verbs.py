@@ -137,6 +137,15 @@ def test_sync_writes_tracks_on_request(document, problem, tmp_path):
     assert len({row.split(",")[0] for row in rows[2:]}) == told["tracks"]
 
 
+def test_the_page_says_what_the_file_does_not_have(run, problem, tmp_path):
+    page, said = tmp_path / "page.html", "without --add, out.h5 holds those that were kept"
+    command = ("sync", problem, "-o", tmp_path / "out.h5", "--method", "fast", "--report", page)
+    run(*command)
+    assert said in page.read_text(encoding="utf-8")
+    run(*command, "--add")
+    assert said not in page.read_text(encoding="utf-8")
+
+
 def test_what_cannot_be_saved_or_drawn_leaves_no_file(run, problem, tmp_path, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -225,7 +234,7 @@ def test_options_of_formats(run, document, tmp_path):
     rows = "object_a,point_a,object_b,point_b,weight\na,0,b,0,1\na,0,b,1,5\nb,1,c,0,1\n"
     (tmp_path / "many.csv").write_text(rows)
     repair = ("--option", "on_conflict=repair")
-    assert "on_conflict='repair'" in run("inspect", tmp_path / "many.csv", code=2).stderr
+    assert "--option on_conflict='repair' keeps" in run("inspect", tmp_path / "many.csv", code=2).stderr
     assert document("inspect", tmp_path / "many.csv", *repair)["matches"] == 2
     lost = document("convert", tmp_path / "many.csv", tmp_path / "one.npz", *repair)["lost"]
     assert lost == [f"1 matches of {tmp_path / 'many.csv'} were dropped to make it one-to-one."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from stiefelsync._version import __version__
 from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain
 from stiefelsync.errors import StiefelSyncError
+from stiefelsync.io import FORMATS
 
 __all__ = ["app", "main"]
 
@@ -20,6 +22,12 @@ __all__ = ["app", "main"]
 VERBS = (demo, inspect, sync, convert, compare, report, synth, reproduce, methods)
 
 BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def _for_the_shell(message: str) -> str:
+    """Return a message of the library with the options of formats named as one types them here."""
+    names = {name for known in FORMATS.values() for name in known.read_options + known.write_options}
+    return re.sub(rf"(?<!\S)(?={'|'.join(f'{name}=' for name in sorted(names))})", "--option ", message)
 
 
 class Verbs(TyperGroup):
@@ -35,7 +43,7 @@ class Verbs(TyperGroup):
             except BrokenPipeError:
                 raise  # the reader of our output has gone: nothing to complain about, and no one to complain to
             except StiefelSyncError as error:
-                complain("error", str(error))
+                complain("error", _for_the_shell(str(error)))
             except OSError as error:
                 where = f"{error.filename}: " if error.filename else ""
                 complain("error", f"{where}{error.strerror or error}")

@@ -81,14 +81,14 @@ def run(
     with progress(f"synchronising {input.name}") as callback:
         result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
     # Drawn before and written after the answer: what cannot be drawn leaves no file, nor does an answer not saved.
-    text = None if page is None else report.render(problem, result, images=images)
+    figures = _figures(result, writer.adds if add is None else add)
+    text = None if page is None else report.render(problem, result, images=images, notes=_notes(figures, output))
     figure = None if plot is None else plotting.overview(result)
     io.write(result, output, writer.name, like=model, add=add, **given["writer"])
     if page is not None and text is not None:
         report.save(text, page, source=input)
     if plot is not None and figure is not None:
         plotting.save(figure, plot)
-    figures = _figures(result, writer.adds if add is None else add)
     if json:
         files = {"input": input, "output": output, "plot": plot, "report": page}
         show_json({name: path for name, path in files.items() if path is not None} | {"seed": seed} | figures)
@@ -108,6 +108,13 @@ def _figures(result: Synchronisation, adds: bool) -> dict[str, Any]:
     figures["conflicts_before"] = conflicts(result.input).count
     figures["conflicts_after"] = 0 if result.consistent else conflicts(result.matchings()).count
     return figures
+
+
+def _notes(figures: dict[str, Any], output: Path) -> list[str]:
+    """Say on the page what of it the file does not have."""
+    if figures["added_written"] or not figures["matches_added"]:
+        return []
+    return [f"Added matches are shown on this page only: without --add, {output.name} holds those that were kept."]
 
 
 def _lines(figures: dict[str, Any], result: Synchronisation) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,8 +131,9 @@ def render(
     images: Path | None = None,
     title: str | None = None,
     max_pairs: int = 200,
+    notes: Sequence[str] = (),
 ) -> str:
-    """Return the page of :func:`write_report` as text.
+    """Return the page of :func:`write_report` as text, with further `notes` below its summary.
 
     Examples
     --------
@@ -145,7 +147,7 @@ def render(
     found = change(before, after)
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
-    pictures, notes = _pictures(found, worst, table.objects[table.embedded], images)
+    pictures, more = _pictures(found, worst, table.objects[table.embedded], images)
     pairs, used = pack_pairs(found, table)
     bounds, counts = match_matrix(found)
     script = _resource("report.js")
@@ -166,7 +168,7 @@ def render(
         lead=_lead(found),
         cards=_cards(found),
         facts=_facts(found, after),
-        notes=notes,
+        notes=[*notes, *more],
         bins=bins,
         tallest=max((max(one.before, one.after) for one in bins), default=0),
         rows=rows[:MAX_ROWS],
