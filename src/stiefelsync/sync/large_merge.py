@@ -21,6 +21,7 @@ Bools = NDArray[np.bool_]
 
 _SHUFFLE = 2654435761  # odd, so multiplication by it permutes the 31-bit numbers
 _BITS = 31
+_EDGES_PER_CHUNK = 250_000
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quot
     points, objects : (p,) int64
         Points, ascending, and their objects.
     ends : (E, 2) int64
-        Matches as positions in `points`, the smaller first.
+        Matches as positions in `points`, the smaller first, no two equal.
     weights : (E,) float64
 
     Examples
@@ -137,8 +138,21 @@ def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quot
     >>> q.n, q.A.tolist(), q.B.tolist()
     (3, [0, 0], [1, 2])
     """
-    edges = _contracted(ends[:, 0], ends[:, 1], np.ones(len(ends), dtype=np.int64), weights, len(points))
-    return Quotient(points, objects, np.arange(len(points) + 1), *edges, np.zeros(len(points), dtype=bool))
+    n = len(points)
+    key = ends[:, 0] * n + ends[:, 1]
+    order = np.argsort(key)
+    key = key[order]
+    count = np.ones(len(key), dtype=np.int64)
+    return Quotient(
+        points,
+        objects,
+        np.arange(n + 1),
+        key // max(n, 1),
+        key % max(n, 1),
+        count,
+        weights[order],
+        np.zeros(n, dtype=bool),
+    )
 
 
 def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
@@ -150,17 +164,17 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     larger, which keeps the search in the cache.
     """
     bad = np.zeros(len(A), dtype=bool)
-    if not len(A):
-        return bad
-    sizes, k = q.sizes, int(q.objects.max()) + 1
-    swap = sizes[A] > sizes[B]
-    small, large = np.where(swap, B, A), np.where(swap, A, B)
-    order = np.argsort(large)
-    small, large = small[order], large[order]
-    n = sizes[small]
-    wanted = np.repeat(large * k, n) + q.objects[ranges(q.start[small], n)]
-    found, _ = find(q.clusters * k + q.objects, wanted)
-    bad[np.repeat(order, n)[found]] = True
+    sizes, k = q.sizes, int(q.objects.max(initial=0)) + 1
+    keys = q.clusters * k + q.objects
+    for first in range(0, len(A), _EDGES_PER_CHUNK):
+        left, right = A[first : first + _EDGES_PER_CHUNK], B[first : first + _EDGES_PER_CHUNK]
+        swap = sizes[left] > sizes[right]
+        small, large = np.where(swap, right, left), np.where(swap, left, right)
+        order = np.argsort(large)
+        small, large = small[order], large[order]
+        n = sizes[small]
+        found, _ = find(keys, np.repeat(large * k, n) + q.objects[ranges(q.start[small], n)])
+        bad[first + np.repeat(order, n)[found]] = True
     return bad
 
 

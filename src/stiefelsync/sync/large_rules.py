@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rule = Callable[[Quotient], Floats]
 
-_PATHS_PER_CHUNK = 4_000_000
+_PATHS_PER_CHUNK = 1_000_000  # arrays of a few megabytes stay in the cache
 _HUB = 64
 
 
@@ -76,7 +76,7 @@ def triangle_counts(A: Ints, B: Ints, n: int) -> Ints:
         two = ranges(out[B[edges]], paths[edges])
         closed, three = find(key, np.repeat(A[edges] * n, paths[edges]) + B[two])
         for side in (one[closed], two[closed], three):
-            support += np.bincount(side, minlength=len(A))
+            np.add.at(support, side, 1)
         first = last
     return support
 
