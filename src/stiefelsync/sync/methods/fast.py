@@ -15,6 +15,8 @@ from stiefelsync.sync.start import spectral_start, start_size
 
 __all__ = ["fast"]
 
+_PRODUCTS = 8  # refinement repairs what more would gain
+
 
 @register(
     "fast",
@@ -43,7 +45,7 @@ def fast(
         evidence = Evidence.of(matchings, universe)
         A = evidence.matrix(evidence.weights)
         d = start_size(A, matchings.sizes, universe)
-        U = spectral_start(A, d, rng=rng, offsets=matchings.offsets)
+        U = spectral_start(A, d, rng=rng, offsets=matchings.offsets, max_products=_PRODUCTS)
     report(Progress("start", 1, 3))
     with watch("projection"):
         labels = project(U, matchings.sizes)
