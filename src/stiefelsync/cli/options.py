@@ -37,7 +37,9 @@ Images = Annotated[Path | None, typer.Option("--images", help="Folder of the pho
 Options = Annotated[
     list[str],
     typer.Option(
-        "--option", metavar="NAME=VALUE", help="Further option of the method or the formats; may be repeated."
+        "--option",
+        metavar="NAME=VALUE",
+        help="Further option of a format or the method (docs/formats.md); may be repeated.",
     ),
 ]
 

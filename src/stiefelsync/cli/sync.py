@@ -74,6 +74,7 @@ def run(
     reader = io.detect(input) if format is None else find(format)
     model = input if like is None else like
     writer = output_format(output, to, model)
+    writer.check_original(model)
     given = share_out(
         option, reader=reader.read_options, writer=writer.write_options, method=find_method(method).options
     )
@@ -120,10 +121,9 @@ def _notes(figures: dict[str, Any], output: Path) -> list[str]:
 def _lines(figures: dict[str, Any], result: Synchronisation) -> dict[str, str]:
     f = {name: number(value) for name, value in figures.items() if isinstance(value, int)}
     more = "added" if figures["added_written"] else "more would follow (--add)"
-    tracks = (
-        f"{number(figures['conflicts_before'] - figures['conflicts_after'])} conflicting ones repaired, "
-        f"{f['conflicts_after']} left"
-    )
+    repaired = figures["conflicts_before"] - figures["conflicts_after"]
+    noun = "one" if repaired == 1 else "ones"
+    tracks = f"{number(repaired)} conflicting {noun} repaired, {f['conflicts_after']} left"
     return {
         "matches": f"{f['matches_before']} → {f['matches_after']}: {f['matches_kept']} kept, "
         f"{f['matches_removed']} removed, {f['matches_added']} {more}",

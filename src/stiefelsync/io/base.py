@@ -67,6 +67,8 @@ class Format:
         Sentences on what of a problem the format cannot hold.
     adds
         Whether matches the input did not have are written when nothing is said.
+    copies
+        Whether all it writes are changed copies of a file of its own.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Format:
     write: Callable[..., None]
     loses: Callable[[Matchings], list[str]]
     adds: bool = True
+    copies: bool = False
 
     @property
     def read_options(self) -> tuple[str, ...]:
@@ -94,6 +97,14 @@ class Format:
         for name in options:
             if name not in known:
                 raise unknown_name(f"option of format {self.name!r}", name, known or ["none"])
+
+    def check_original(self, like: Path | None) -> None:
+        """Raise :class:`InputError` if the file `like` is none that this format could write a changed copy of."""
+        if self.copies and (like is None or not self.sniff(like)):
+            raise InputError(
+                f"format {self.name!r} is written as a changed copy of the file the matches came from; "
+                "name that one with like= (--like)"
+            )
 
 
 def _options(function: Callable[..., Any]) -> tuple[str, ...]:

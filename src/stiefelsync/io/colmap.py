@@ -212,7 +212,7 @@ def write(
     content: Content,
     path: Path,
     *,
-    like: Path | None,
+    like: Path,
     target: str = "two_view_geometries",
     merge_px: float = 0.0,
 ) -> None:
@@ -235,11 +235,7 @@ def write(
     """
     if target not in TABLES:
         raise unknown_name("target", target, TABLES)
-    if like is None or not is_sqlite(like):
-        raise InputError(
-            "a COLMAP database is written as a changed copy of the one the matches came from; "
-            "name that one with like= (--like)"
-        )
+    COLMAP.check_original(like)
     with snapshot(like) as source:
         _check_tables(source, like)
         images = _load_images(source, like)
@@ -343,5 +339,6 @@ COLMAP = register(
         write,
         loses,
         adds=False,
+        copies=True,
     )
 )
