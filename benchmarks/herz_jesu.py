@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.sync.large_near import merge_near
+from stiefelsync.matching.near import merge_near
 
 THRESHOLD = 6.0  # pixels between a point and the true epipolar line of its match
 NEAR = 10.0  # pixels within which COLMAP's global mapper takes two keypoints of a track for one

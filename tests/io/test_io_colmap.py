@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 
 from stiefelsync import FormatError, InputError, Matchings, io
 from stiefelsync.io import colmap, sqlite
+from stiefelsync.matching.near import representatives
 from tests.io.colmap_schemas import SCHEMAS, build, dump, pair_id
 from tests.io.problems import problems
 
@@ -194,14 +195,14 @@ def test_near_keypoints_are_merged_and_unmerged(tmp_path):
     back = io.read(tmp_path / "b.db")
     assert {key: block.tolist() for key, block in back.pairs().items()} == {(0, 1): [[0, 0]], (1, 2): [[1, 1]]}
     for bad in (-1, float("nan")):
-        with pytest.raises(InputError, match="merge_px is"):
+        with pytest.raises(InputError, match="it must be a number of pixels, 0 or more"):
             io.read(tmp_path / "a.db", merge_px=bad)
 
 
 def test_representatives_are_near_and_never_chained():
     rng = np.random.default_rng(0)
     at = rng.uniform(0, 100, (500, 2))
-    stands = colmap.representatives(at, np.array([200, 300]), 10)
+    stands = representatives(at, np.array([200, 300]), 10)
     assert np.array_equal(stands[stands], stands)
     assert np.linalg.norm(at - at[stands], axis=1).max() <= 10
     assert (stands[:200] < 200).all()

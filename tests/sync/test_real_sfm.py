@@ -13,7 +13,7 @@ from benchmarks import herz_jesu
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import conflicts
-from stiefelsync.sync.large_near import merge_near
+from stiefelsync.matching.near import merge_near
 
 
 @pytest.fixture(scope="module")

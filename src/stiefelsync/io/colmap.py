@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, losses, register
 from stiefelsync.io.sqlite import is_sqlite, snapshot
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.near import representatives
 
 __all__ = ["COLMAP", "next_command", "representatives"]
 
@@ -162,47 +162,6 @@ def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, 
     return Matchings.from_arrays(
         objects, points, images.sizes, names=images.names, coordinates=images.coordinates, on_conflict=on_conflict
     )
-
-
-def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], distance: float) -> Int64s:
-    """Return for every point the point that stands for it and all others of its object within `distance`.
-
-    Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
-    no farther than `distance`. So a point is never farther than `distance` from the one that stands for it.
-
-    Parameters
-    ----------
-    coordinates : (m, 2)
-    sizes : (k,) int
-        Points per object; coordinates are those of one object after another.
-
-    Returns
-    -------
-    (m,) int
-        Global indices.
-
-    Notes
-    -----
-    O(m log m + pairs closer than `distance`).
-
-    Examples
-    --------
-    >>> representatives(np.array([[0, 0], [9, 9], [0.5, 0], [0, 0]]), np.array([3, 1]), 1.0)
-    array([0, 1, 0, 3])
-    """
-    if isinstance(distance, str) or not 0 <= distance < np.inf:
-        raise InputError(f"merge_px is {distance}; it must be a distance in pixels, 0 or more")
-    stands = np.arange(len(coordinates), dtype=np.int64)
-    for end, size in zip(np.cumsum(sizes).tolist(), np.asarray(sizes).tolist(), strict=True):
-        own = np.arange(end - size, end)
-        own = own[np.isfinite(coordinates[own]).all(axis=1)]
-        if len(own) < 2:
-            continue
-        close = cKDTree(coordinates[own]).query_pairs(distance, output_type="ndarray")
-        for a, b in own[close[np.lexsort(close.T[::-1])]].tolist():
-            if stands[a] == a and stands[b] == b:
-                stands[b] = a
-    return stands
 
 
 # ---------------------------------------------------------------- writing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -10,7 +12,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["merge_near"]
+__all__ = ["merge_near", "representatives"]
 
 Ints = NDArray[np.int64]
 
@@ -53,20 +55,8 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     """
     if matchings.coordinates is None:
         raise InputError("these matches have no coordinates; near points cannot be merged")
-    if not 0 <= distance < np.inf:
-        raise InputError(f"the distance is {distance}; it must be a number of pixels, 0 or more")
     _, component = components(matchings)
-    stands = np.arange(matchings.n_points)
-    for first, last in zip(matchings.offsets[:-1], matchings.offsets[1:], strict=True):
-        own = np.arange(first, last)
-        own = own[np.isfinite(matchings.coordinates[own]).all(axis=1)]
-        if len(own) < 2:
-            continue
-        close = own[cKDTree(matchings.coordinates[own]).query_pairs(distance, output_type="ndarray")]
-        close = close[component[close[:, 0]] == component[close[:, 1]]]
-        for a, b in close[np.lexsort(close.T[::-1])].tolist():
-            if stands[a] == a and stands[b] == b:
-                stands[b] = a
+    stands = representatives(matchings.coordinates, matchings.sizes, distance, component)
     ends = stands[matchings.endpoints]
     owner = matchings.point_objects[ends]
     merged = Matchings.from_arrays(
@@ -79,3 +69,52 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
         on_conflict="repair",
     )
     return merged, stands
+
+
+def representatives(
+    coordinates: NDArray[Any], sizes: NDArray[Any], distance: float, groups: Ints | None = None
+) -> Ints:
+    """Return for every point the point that stands for it and all others of its object within `distance`.
+
+    Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
+    no farther than `distance`. So a point is never farther than `distance` from the one that stands for it.
+
+    Parameters
+    ----------
+    coordinates : (m, 2)
+    sizes : (k,) int
+        Points per object; coordinates are those of one object after another.
+    distance
+        In pixels, 0 or more.
+    groups : (m,) int, optional
+        Points of different groups never stand for each other.
+
+    Returns
+    -------
+    (m,) int
+        Global indices.
+
+    Notes
+    -----
+    O(m log m + pairs closer than `distance`).
+
+    Examples
+    --------
+    >>> representatives(np.array([[0, 0], [9, 9], [0.5, 0], [0, 0]]), np.array([3, 1]), 1.0)
+    array([0, 1, 0, 3])
+    """
+    if isinstance(distance, str) or not 0 <= distance < np.inf:
+        raise InputError(f"the distance is {distance}; it must be a number of pixels, 0 or more")
+    stands = np.arange(len(coordinates), dtype=np.int64)
+    for end, size in zip(np.cumsum(sizes).tolist(), np.asarray(sizes).tolist(), strict=True):
+        own = np.arange(end - size, end)
+        own = own[np.isfinite(coordinates[own]).all(axis=1)]
+        if len(own) < 2:
+            continue
+        close = own[cKDTree(coordinates[own]).query_pairs(distance, output_type="ndarray")]
+        if groups is not None:
+            close = close[groups[close[:, 0]] == groups[close[:, 1]]]
+        for a, b in close[np.lexsort(close.T[::-1])].tolist():
+            if stands[a] == a and stands[b] == b:
+                stands[b] = a
+    return stands
