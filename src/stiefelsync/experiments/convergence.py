@@ -134,7 +134,7 @@ def plot(records: Sequence[Record], settings: Settings) -> dict[str, Figure]:
             for record in runs[step]:
                 y = np.array(record.result[name])
                 if name == "objective":
-                    y = np.maximum(1 - y / record.result["optimum"], 1e-10)
+                    y = np.maximum(1 - y / record.result["optimum"], 1e-7)  # what records resolve
                 ax.plot(np.arange(1, len(y) + 1), y, color=colour, linestyle=dashes, linewidth=1.1, alpha=0.8)
         tidy(ax, xlabel="iteration", ylabel=label)
         ax.tick_params(labelsize=7.5)

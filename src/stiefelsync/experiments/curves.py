@@ -101,7 +101,16 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
     if all(float(x).is_integer() for found in panel.data.values() for x in found):
         ax.xaxis.get_major_locator().set_params(integer=True)
     if panel.log:
-        ax.set_yscale("log")
-        ax.minorticks_off()
+        _log_seconds(ax)
     ax.grid(axis="y", color=INK, alpha=0.08, linewidth=0.6)
     ax.margins(x=0.04)
+
+
+def _log_seconds(ax: Any) -> None:
+    """Label a logarithmic ordinate in plain numbers, twice per decade, so that short ranges have labels, too."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    ax.set_yscale("log")
+    ax.minorticks_off()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

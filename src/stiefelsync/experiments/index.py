@@ -131,7 +131,7 @@ Permutation Synchronisation</em>, NeurIPS 2021. Each figure stands beside what t
 a claim holds if it is true at every setting (by the mean over seeds), on average if only the mean over settings is.
 “Ours” is the paper's method as published.</p>
 <ul class="counts">{counts}</ul>
-<p>Made by <code>{command}</code>: {instances} instances, {made}. Every instance is a line of
+<p>Made by <code>{command}</code>: {instances} instances, some shared by figures, {made}. Every instance is a line of
 <code>records.jsonl</code>.</p>
 <ol>{contents}</ol>
 {sections}
