@@ -248,6 +248,10 @@ BAD = {
     "universe word": ((PROBLEM, "aut"), {}, "unknown universe 'aut'; did you mean 'auto'?"),
     "universe fraction": ((PROBLEM, 2.5), {}, 'universe must be a whole number or "auto", got 2.5'),
     "method": ((PROBLEM, 2), {"method": "spectrl"}, "unknown method 'spectrl'; did you mean 'spectral'?"),
+    "option value": ((PROBLEM, 2), {"n_init": "many"}, "option n_init .* must be a whole number, got 'many'"),
+    "option bool": ((PROBLEM, 2), {"method": "sparse-stiefel", "p": True}, "must be a whole number, got True"),
+    "few starts": ((PROBLEM, 2), {"n_init": 0}, "n_init must be at least 1, got 0"),
+    "seed": ((PROBLEM, 2), {"rng": "x"}, "rng must be a seed .* or a generator, got 'x'"),
     "option": ((PROBLEM, 2), {"method": "sparse-stiefel", "pivots": True}, "did you mean 'pivoting'?"),
 }
 

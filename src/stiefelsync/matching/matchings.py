@@ -134,6 +134,8 @@ class Matchings:
         >>> Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]}).weights.tolist()
         [0.5]
         """
+        if not isinstance(pairs, Mapping):
+            raise InputError(f"pairs must map (i, j) to an array of shape (K, 2), got {type(pairs).__name__}")
         blocks = {key: as_pairs(block) for key, block in pairs.items()}
         counts = [len(block) for block in blocks.values()]
         objects = np.repeat(as_pairs(list(blocks)), counts, axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import unknown_name
+from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History
 
@@ -126,14 +127,39 @@ class Method:
     sized: bool = True
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """Names of the options this method takes beside the common ones."""
+    def defaults(self) -> dict[str, Any]:
+        """The options this method takes beside the common ones, with their default values."""
         parameters = inspect.signature(self.run).parameters.values()
         common = {"matchings", "universe", "rng", "callback"}
-        return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common)
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common}
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options this method takes beside the common ones."""
+        return tuple(self.defaults)
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise an error for an option the method does not have, or one whose value is of the wrong kind."""
+        for name, value in options.items():
+            if name not in self.defaults:
+                raise unknown_name(f"option of method {self.name!r}", name, self.options or ["(none)"])
+            default = self.defaults[name]
+            for kind, (accepted, words) in _KINDS.items():
+                if type(default) is kind and (
+                    not isinstance(value, accepted) or isinstance(value, bool) != (kind is bool)
+                ):
+                    raise InputError(f"option {name} of method {self.name!r} must be {words}, got {value!r}")
 
 
 METHODS: dict[str, Method] = {}
+
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a word"),
+}
+"""By the type of an option's default: what its value may be, and how to say so."""
 
 # A method names its own options, which `Run` cannot spell out.
 AnyRun = TypeVar("AnyRun", bound=Callable[..., Outcome])

@@ -65,12 +65,10 @@ def synchronise(
     """
     chosen = find_method(method)
     _check_problem(matchings)
-    for name in options:
-        if name not in chosen.options:
-            raise unknown_name(f"option of method {method!r}", name, chosen.options or ["(none)"])
+    chosen.check_options(options)
     if universe == "auto" and method in _DENSE_PRESETS and _too_large(matchings, _COMFORTABLE_ENTRIES):
         chosen, options = find_method("tracks"), {}
-    generator = np.random.default_rng(0 if rng is None else rng)
+    generator = _generator(rng)
     watch = Stopwatch()
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
@@ -88,6 +86,13 @@ def synchronise(
 
 def _too_large(matchings: Matchings, limit: int) -> bool:
     return int(matchings.sizes.max(initial=0)) * matchings.n_points > limit
+
+
+def _generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    try:
+        return np.random.default_rng(0 if rng is None else rng)
+    except (TypeError, ValueError):
+        raise InputError(f"rng must be a seed (a whole number of at least 0) or a generator, got {rng!r}") from None
 
 
 def _check_problem(matchings: Matchings) -> None:

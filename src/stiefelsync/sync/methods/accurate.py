@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.subspace import dominant_subspace
@@ -67,6 +68,8 @@ def accurate(
     >>> accurate(problem, 2, rng=np.random.default_rng(0)).labels.tolist() in ([0, 1, 1, 0, 0, 1], [1, 0, 0, 1, 1, 0])
     True
     """
+    if n_init < 1:
+        raise InputError(f"n_init must be at least 1, got {n_init}")
     search = _Search(matchings, universe, rng)
     report: Any = callback or (lambda _: False)
     watch = Stopwatch()
