@@ -16,8 +16,8 @@ from stiefelsync.stiefel.result import History
 
 def overlaps(figure) -> list[tuple[str, str]]:
     """Return the pairs of texts whose boxes overlap once the figure is laid out, and texts cut off at its edge."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
     FigureCanvasAgg(figure).draw()
