@@ -41,7 +41,10 @@ def _judged(record: Record) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 def evaluate(records: Sequence[Record]) -> list[Verdict]:
     """Judge which method matches the two frames best."""
-    right = {line: [int(_judged(record)[1].sum()) for record in records if line.owns(record)] for line in HOUSE_LINES}
+    # By seed, since loading a problem takes longer than judging an answer to it.
+    in_order = sorted(records, key=lambda record: record.task.seed)
+    counts_by_task = {record.task.key: int(_judged(record)[1].sum()) for record in in_order}
+    right = {line: [counts_by_task[r.task.key] for r in records if line.owns(r)] for line in HOUSE_LINES}
     mean = {line: float(np.mean(found)) for line, found in right.items() if found}
     if OURS not in mean:
         return []
