@@ -131,7 +131,8 @@ def table(lines: list[Line], champion: str = "accurate") -> str:
     for m in methods:
         values = [f for s in suite for f in cell[s, m]]
         whole = len(values) == len(SUITE) * len(SEEDS)
-        means.append(f"**{np.mean(values):.4f}**" if whole else f"({np.mean(values):.3f} of {len(values)})")
+        some = f"({np.mean(values):.3f} of {len(values)})" if values else "–"
+        means.append(f"**{np.mean(values):.4f}**" if whole else some)
     rows.append("| **mean of the suite** | " + " | ".join(means) + " |")
     return "\n".join([*rows, "", *_duels(lines, champion)])
 

@@ -15,7 +15,8 @@ from stiefelsync.sync.start import spectral_start, start_size
 
 __all__ = ["fast"]
 
-_PRODUCTS = 8  # refinement repairs what more would gain
+_SMALL = 3_000_000  # nnz·d up to which the subspace is iterated until it settles
+_PRODUCTS = 8  # at most for larger problems, where refinement has more matches to repair the start with
 
 
 @register(
@@ -45,7 +46,8 @@ def fast(
         evidence = Evidence.of(matchings, universe)
         A = evidence.matrix(evidence.weights)
         d = start_size(A, matchings.sizes, universe)
-        U = spectral_start(A, d, rng=rng, offsets=matchings.offsets, max_products=_PRODUCTS)
+        most = 30 if A.nnz * d < _SMALL else _PRODUCTS
+        U = spectral_start(A, d, rng=rng, offsets=matchings.offsets, max_products=most)
     report(Progress("start", 1, 3))
     with watch("projection"):
         labels = project(U, matchings.sizes)
