@@ -68,12 +68,12 @@ def _both(values: NDArray[np.float64]) -> str:
 def _warm() -> tuple[Any, int]:
     """Return a small problem; the first call pays for imports and the cached compilation."""
     from stiefelsync import datasets
-    from stiefelsync.sync import kernels
+    from stiefelsync.stiefel import product
 
     problem = datasets.synthetic(10, 20, 1.0, 0.3, rng=0)[0]
-    if kernels.available():
+    if product.available():
         W = problem.to_matrix().astype(np.float32)
-        kernels.sparse_product(W, problem.offsets, width=1, compiled=True)(np.ones((problem.n_points, 1)))
+        product.sparse_product(W, compiled=True)(np.ones((problem.n_points, 1)))
     return problem, 10
 
 

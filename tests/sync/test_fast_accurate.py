@@ -10,8 +10,7 @@ import pytest
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
-from stiefelsync.stiefel import operators
-from stiefelsync.sync import kernels
+from stiefelsync.stiefel import product
 
 PRESETS = ["fast", "accurate"]
 # Best objectives known on the house sequence, divided by k² and rounded to three digits.
@@ -101,9 +100,9 @@ def test_labels_do_not_depend_on_threads_or_the_compiled_kernel(method, monkeypa
     for threads in (1, 2):
         for compiled in (False, True):
             with ThreadPoolExecutor(threads) as pool, monkeypatch.context() as patch:
-                patch.setattr(operators, "_pool", lambda pool=pool: pool)
-                patch.setattr(kernels, "available", lambda compiled=compiled: compiled)
-                patch.setattr(kernels, "_WORTH", 0)
+                patch.setattr(product, "_pool", lambda pool=pool: pool)
+                patch.setattr(product, "available", lambda compiled=compiled: compiled)
+                patch.setattr(product, "_WORTH", 0)
                 labels[threads, compiled] = synchronise(matchings, 20, method=method).labels
     reference = labels.pop((1, False))
     assert all(np.array_equal(reference, other) for other in labels.values())

@@ -12,8 +12,9 @@ from scipy.special import betaln
 from stiefelsync import datasets, score
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
-from stiefelsync.sync import kernels, start
-from stiefelsync.sync.kernels import sparse_product
+from stiefelsync.stiefel import product
+from stiefelsync.stiefel.product import sparse_product
+from stiefelsync.sync import start
 from stiefelsync.sync.likelihood import Evidence, beta_fit, log_likelihood, odds, soft_tally, tally
 from stiefelsync.sync.meanfield import mean_field, sinkhorn
 from stiefelsync.sync.moves import merge
@@ -211,22 +212,24 @@ def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, fail
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_compiled_product_is_identical(dtype):
+@pytest.mark.parametrize("cache", [64, 768 * 1024])
+def test_the_compiled_product_is_identical(dtype, cache, monkeypatch):
     pytest.importorskip("numba")
+    monkeypatch.setattr(product, "_CACHE", cache)  # many narrow blocks, or one
     matchings, _ = datasets.synthetic(20, 15, 0.7, 0.5, rng=0)
     matchings = matchings.with_weights(np.random.default_rng(1).random(matchings.n_matches) + 0.1)
     W = matchings.to_matrix().astype(dtype)
     U = np.random.default_rng(2).standard_normal((matchings.n_points, 23)).astype(dtype)
-    plain = sparse_product(W, matchings.offsets, width=23, compiled=False)(U)
+    plain = sparse_product(W, compiled=False)(U)
     assert np.array_equal(plain, W @ U)
-    assert np.array_equal(sparse_product(W, matchings.offsets, width=23, compiled=True)(U), plain)
+    assert np.array_equal(sparse_product(W, compiled=True)(U), plain)
 
 
 def test_without_the_extra_large_products_still_run(monkeypatch):
-    monkeypatch.setattr(kernels, "available", lambda: False)
-    monkeypatch.setattr(kernels, "_WORTH", 0)
+    monkeypatch.setattr(product, "available", lambda: False)
+    monkeypatch.setattr(product, "_WORTH", 0)
     W = sparse.csr_array(np.eye(3))
-    assert sparse_product(W, np.array([0, 1, 3]), width=2)(np.ones((3, 2))).tolist() == [[1, 1]] * 3
+    assert sparse_product(W)(np.ones((3, 2))).tolist() == [[1, 1]] * 3
 
 
 def test_sampled_probabilities_match_enumeration():

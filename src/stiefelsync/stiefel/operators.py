@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,16 +12,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from stiefelsync.errors import InputError
 from stiefelsync.stiefel.lanczos import extreme_pair
+from stiefelsync.stiefel.product import Product, sparse_product
 
 __all__ = ["MatrixLike", "SymmetricOperator", "as_operator"]
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | LinearOperator
-Product: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
-
-# A product below this many multiply-adds costs less than handing it to threads.
-_THREAD_WORK = 200_000
-# Row chunks are cut by work, not by the number of threads, so that results never depend on the machine.
-_CHUNK_WORK = 50_000
 
 
 @dataclass(frozen=True)
@@ -169,7 +160,7 @@ def _from_sparse(W: Any) -> SymmetricOperator:
     difference = csr - csr.T
     if difference.nnz and abs(difference.data).max() > 0:
         csr = ((csr + csr.T) * dtype.type(0.5)).tocsr()
-    return SymmetricOperator(csr.shape[0], dtype, _threaded_product(csr))
+    return SymmetricOperator(csr.shape[0], dtype, sparse_product(csr))
 
 
 def _from_linear_operator(W: LinearOperator) -> SymmetricOperator:
@@ -186,50 +177,3 @@ def _from_linear_operator(W: LinearOperator) -> SymmetricOperator:
     except (NotImplementedError, TypeError) as error:
         raise InputError("W is a LinearOperator that is not symmetric and has no rmatvec; define rmatvec") from error
     return SymmetricOperator(m, dtype, lambda U: np.array(W.matmat(U) + W.rmatmat(U), dtype=dtype) * dtype.type(0.5))
-
-
-# ---------------------------------------------------------------- threaded CSR product
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="stiefelsync")
-
-
-if hasattr(os, "register_at_fork"):
-    # A forked child inherits the pool object but none of its threads.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def _threaded_product(csr: Any) -> Product:
-    """Return U ↦ csr @ U computed by chunks of rows on a thread pool (SciPy releases the GIL)."""
-    m = csr.shape[0]
-    pieces = max(1, min(m, csr.nnz // _CHUNK_WORK))
-    cuts = np.unique(np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1)))
-    cuts[0], cuts[-1] = 0, m
-    cuts = np.unique(cuts)
-    chunks = [(a, b, _rows(csr, a, b)) for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]
-
-    def product(U: NDArray[Any]) -> NDArray[Any]:
-        if len(chunks) == 1 or csr.nnz * U.shape[1] < _THREAD_WORK:
-            return np.asarray(csr @ U)
-        out = np.empty((m, U.shape[1]), dtype=csr.dtype)
-
-        def fill(chunk: tuple[int, int, Any]) -> None:
-            a, b, block = chunk
-            out[a:b] = block @ U
-
-        for _ in _pool().map(fill, chunks):
-            pass
-        return out
-
-    return product
-
-
-def _rows(csr: Any, a: int, b: int) -> Any:
-    """Return rows a:b as a view: index and data arrays are shared, not copied."""
-    start, stop = csr.indptr[a], csr.indptr[b]
-    block = sparse.csr_array((b - a, csr.shape[1]), dtype=csr.dtype)
-    block.data, block.indices = csr.data[start:stop], csr.indices[start:stop]
-    block.indptr = csr.indptr[a : b + 1] - start
-    return block

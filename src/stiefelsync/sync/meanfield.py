@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.kernels import sparse_product
+from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.sync.likelihood import Evidence, Tally, odds, soft_tally
 
 __all__ = ["mean_field", "sinkhorn"]
@@ -82,7 +82,7 @@ def mean_field(
     if blocks is not None:
         fixed = odds(evidence, blocks, blocks)
         weights = fixed.right
-    multiply = sparse_product(evidence.matrix(weights), evidence.matchings.offsets, width=evidence.d)
+    multiply = sparse_product(evidence.matrix(weights))
     n_iter, moved = 0, np.inf
     while n_iter < max_iter and moved > tol:
         n_iter += 1

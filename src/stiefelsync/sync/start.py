@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
+from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.subspace import dominant_subspace
-from stiefelsync.sync.kernels import sparse_product
 
 __all__ = ["dominant", "rotate", "spectral_start", "start_size"]
 
@@ -50,7 +50,6 @@ def spectral_start(
     *,
     rng: np.random.Generator,
     diagonal: float = 1.0,
-    offsets: NDArray[np.int64] | None = None,
     tol: float = 2e-3,
     max_products: int = 30,
 ) -> NDArray[Any]:
@@ -69,8 +68,6 @@ def spectral_start(
         Number of columns, at most m.
     rng
         Draws the block that the iteration starts from.
-    offsets : (k + 1,), optional
-        Where each object's rows begin; lets large products go object by object.
     tol, max_products
         The subspace is good enough when the sum of its Ritz values grows less than `tol`, relatively, between two
         looks, and after at most so many products with A in any case.
@@ -93,8 +90,7 @@ def spectral_start(
         N[np.diag_indices(m)] += diagonal * s**2
         return rotate(dominant_subspace(N, d, method="eigh").V)
     width = min(m, d + max(4, d // 8))
-    blocks = np.arange(m + 1) if offsets is None else offsets
-    product = sparse_product(A.astype(np.float32), blocks, width=width)
+    product = sparse_product(A.astype(np.float32))
     left, own = s[:, None].astype(np.float32), (diagonal * s[:, None] ** 2).astype(np.float32)
 
     def multiply(V: NDArray[Any]) -> NDArray[Any]:

@@ -116,7 +116,7 @@ class _Search:
         """Return the projected spectral start with d labels and the matches so weighted."""
         d = min(d, self.matchings.n_points)
         A = self.evidence.matrix(weights)
-        self.U = spectral_start(A, d, rng=self.rng, diagonal=diagonal, offsets=self.matchings.offsets)
+        self.U = spectral_start(A, d, rng=self.rng, diagonal=diagonal)
         return project(self.U, self.matchings.sizes)
 
     def refine(self, labels: Ints, blocks: Tally | None = None) -> None:

@@ -47,7 +47,7 @@ def fast(
         A = evidence.matrix(evidence.weights)
         d = start_size(A, matchings.sizes, universe)
         most = 30 if A.nnz * d < _SMALL else _PRODUCTS
-        U = spectral_start(A, d, rng=rng, offsets=matchings.offsets, max_products=most)
+        U = spectral_start(A, d, rng=rng, max_products=most)
     report(Progress("start", 1, 3))
     with watch("projection"):
         labels = project(U, matchings.sizes)
