@@ -111,7 +111,8 @@ def _timed(tasks: Sequence[Task]) -> list[Task]:
 
 
 def _measured(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-    futures: dict[Future[dict[str, Any]], Task] = {pool.submit(measure, task): task for task in tasks}
+    with _born_deaf():  # workers start as tasks are submitted
+        futures: dict[Future[dict[str, Any]], Task] = {pool.submit(measure, task): task for task in tasks}
     try:
         for future in as_completed(futures):
             yield futures[future], future.result()
@@ -120,6 +121,19 @@ def _measured(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[tupl
             "a worker process ended unexpectedly, perhaps for lack of memory; records so far are kept:"
             " run the same command again, with fewer workers"
         ) from None
+
+
+@contextmanager
+def _born_deaf() -> Iterator[None]:
+    """Let processes started here ignore Ctrl-C until they are ready, or one still importing would print a traceback."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
