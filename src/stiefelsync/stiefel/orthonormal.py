@@ -102,8 +102,8 @@ def polar(A: NDArray[Any]) -> NDArray[Any]:
     [[0.0, 1.0], [-1.0, 0.0]]
     """
     try:
-        X, _, Yt = linalg.svd(A, full_matrices=False, check_finite=False)
-    except linalg.LinAlgError:
+        X, _, Yt = np.linalg.svd(A, full_matrices=False)
+    except np.linalg.LinAlgError:
         # Divide and conquer fails on rare matrices where plain QR iteration does not.
         X, _, Yt = linalg.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
     return np.asarray(X @ Yt)

@@ -21,6 +21,8 @@ from stiefelsync.stiefel.steps import none
 __all__ = ["SUBSPACES", "Subspace", "dominant_subspace", "next_eigenvalue"]
 
 _DENSE_LIMIT = 2000
+# Products of the block power method from one Rayleigh–Ritz step to the next, which costs as much as two of them.
+_POWERS = 3
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,16 @@ def _block_power(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: n
     V = orthonormalise(rng.standard_normal((W.size, width)).astype(W.dtype))[0]
     before, n_iter = -np.inf, 0
     while n_iter < max_iter:
-        n_iter += 1
+        n_iter += _POWERS
         WV = W @ V
         values, Y = np.linalg.eigh(V.T @ WV)
         total = float(values[-d:].sum())
         # Rotating to Ritz vectors before orthonormalising keeps the columns of very different eigenvalues apart.
-        V = orthonormalise((WV + shift * V) @ Y[:, ::-1])[0]
+        V = (WV + shift * V) @ Y[:, ::-1]
+        scale = W.dtype.type(1 / max(abs(values).max() + shift, np.finfo(W.dtype).tiny))
+        for _ in range(_POWERS - 1):
+            V = (W @ V + shift * V) * scale
+        V = orthonormalise(V)[0]
         if total - before <= tol * abs(total):
             break
         before = total
