@@ -94,11 +94,11 @@ def main() -> None:
     with console.status("200 gradient iterations, for their g"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         g_200 = sparse_stiefel(W, d, tol=1e-15, max_iter=200, rng=2).secondary
-    # Three digits of f are plenty for g, as the quality column shows.
+    # Two digits of f are plenty for g, as the quality column shows.
     for name, dtype in (("two-stage, polar", np.float64), ("two-stage, polar, float32", np.float32)):
         with console.status(name):
             A = W.astype(dtype)
-            took, run = seconds(lambda A=A: two_stage(A, d, subspace="block-power", rotation="polar", tol=1e-3, rng=2))
+            took, run = seconds(lambda A=A: two_stage(A, d, subspace="block-power", rotation="polar", tol=1e-2, rng=2))
         note = f"g = {run.secondary:.2f}, 200 gradient iterations {g_200:.2f}, baseline {g_plain:.2f}"
         rows.append((name, took, baseline / took, note, run.secondary >= g_200))
 
