@@ -33,8 +33,8 @@ def test_seeds_repeat(noise: str) -> None:
 
 
 # Mean input fscore of five instances each, measured with an independent implementation of the same models; the spread
-# of such a mean is about .01 for k = 30 and .02 for the small ones. How "mix" swaps was chosen by these figures: its rows
-# are a fit, the others a check.
+# of such a mean is about .01 for k = 30 and .02 for the small ones. How "mix" swaps was chosen by these figures: its
+# rows are a fit, the others a check.
 INPUT = {
     "row 30 25 .6 .3": 0.766,
     "row 30 25 .6 .6": 0.466,
