@@ -38,9 +38,9 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
 
     Notes
     -----
-    O(Σ m_i² d). Assignment solvers break ties by column index, which would hand a constant U the identity; columns
-    are therefore visited in an order drawn afresh (from a fixed seed) for each object, which changes nothing unless
-    scores tie.
+    O(m·d), and O(m_i² d) for each object whose rows do not each have a largest entry in a column of their own.
+    Assignment solvers break ties by column index, which would hand a constant U the identity; columns are therefore
+    visited in an order drawn afresh (from a fixed seed) for each such object, which changes nothing unless scores tie.
 
     Examples
     --------
@@ -54,14 +54,18 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
         raise InputError("U holds NaN or infinite entries and cannot be projected")
     d = U.shape[1]
     _check_universe(sizes, d)
-    labels = np.empty(len(U), dtype=np.int64)
+    if not len(U):
+        return np.empty(0, dtype=np.int64)
+    labels: NDArray[np.int64] = U.argmax(axis=1)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    cell = owner * d + labels
+    clear = (np.bincount(cell)[cell] == 1) & ((U.max(axis=1, keepdims=True) == U).sum(axis=1) == 1)
+    ends = np.cumsum(sizes, dtype=np.int64)
     rng = np.random.default_rng(_TIE_SEED)
-    start = 0
-    for n in sizes.tolist():
+    for i in np.unique(owner[~clear]).tolist():
+        rows = slice(ends[i] - sizes[i], ends[i])
         order = rng.permutation(d)
-        _, column = linear_sum_assignment(U[start : start + n, order], maximize=True)
-        labels[start : start + n] = order[column]
-        start += n
+        labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
     return labels
 
 
