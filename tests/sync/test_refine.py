@@ -163,7 +163,7 @@ def test_mean_field_repairs_and_agrees_on_certain_data():
     evidence = Evidence.of(matchings, 10)
     labels = truth.copy()
     labels[: matchings.sizes[0]] = np.random.default_rng(0).permutation(10)[: matchings.sizes[0]]
-    U, rounds = mean_field(evidence, evidence.one_hot(labels))
+    U, rounds = mean_field(evidence, labels)
     assert np.array_equal(U.argmax(axis=1), truth)
     assert rounds < 30
 

@@ -21,7 +21,7 @@ chosen too large the fragments of its points do differ: the larger then attract,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +52,8 @@ class Evidence:
         Most labels there may be.
     indptr, indices, weights
         W without its diagonal, CSR of shape (m, m); weights are scaled to mean one.
+    tallies
+        The last tally by its labels: the next question is mostly about the same ones.
     """
 
     matchings: Matchings
@@ -59,20 +61,22 @@ class Evidence:
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
     weights: Floats
+    tallies: dict[bytes, Tally] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, matchings: Matchings, d: int) -> Evidence:
-        """Arrange `matchings` for at most `d` labels; O(M log M).
+        """Arrange `matchings` for at most `d` labels; O(M).
 
         Examples
         --------
         >>> Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
         [2, 1]
         """
-        a, b = matchings.endpoints.T
+        a, b = matchings.endpoints.T.astype(np.int32)
         w = matchings.match_weights
         w = w / w.mean() if len(w) else w
-        both = sparse.coo_array((np.append(w, w), (np.append(a, b), np.append(b, a))), shape=(matchings.n_points,) * 2)
+        # In this order, entries below the diagonal first, every row arrives sorted.
+        both = sparse.coo_array((np.append(w, w), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
         W: Any = both.tocsr()
         return cls(matchings, d, W.indptr.astype(np.int32), W.indices.astype(np.int32), W.data)
 
@@ -89,8 +93,17 @@ class Evidence:
     @cached_property
     def blocks(self) -> Ints:
         """For every stored entry of W the block it lies in, as i·k + j; shape (nnz,)."""
-        k = self.matchings.n_objects
-        return np.repeat(self.owner, np.diff(self.indptr)) * k + self.owner[self.indices]
+        return np.repeat(self.owner * self.matchings.n_objects, np.diff(self.indptr)) + self.partners
+
+    @cached_property
+    def partners(self) -> Ints:
+        """For every stored entry of W the object of its column; shape (nnz,)."""
+        return self.owner[self.indices]
+
+    @cached_property
+    def cells(self) -> Ints:
+        """For every stored entry of W where its row begins in an array of shape (m, d + 1); shape (nnz,)."""
+        return np.repeat(np.arange(self.matchings.n_points) * (self.d + 1), np.diff(self.indptr))
 
     @cached_property
     def compared(self) -> Floats:
@@ -126,7 +139,7 @@ class Evidence:
     def by_object(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, k) with the value of each point's match in each object."""
         shape = self.matchings.n_points, self.matchings.n_objects
-        return sparse.csr_array((values, self.owner[self.indices], self.indptr), shape=shape)
+        return sparse.csr_array((values, self.partners, self.indptr), shape=shape)
 
     def occupancy(self, labels: Ints) -> Floats:
         """Return O, shape (k, d): 1 where an object holds a label."""
@@ -135,13 +148,28 @@ class Evidence:
         O[self.owner[known], labels[known]] = 1
         return O
 
+    def product(self, labels: Ints, values: Floats, a: int = 0, b: int | None = None) -> Floats:
+        """Return rows a, …, b - 1 of matrix(values) @ one_hot(labels), shape (b - a, d); O(nnz) of these rows."""
+        b = self.matchings.n_points if b is None else b
+        here = slice(self.indptr[a], self.indptr[b])
+        # Unmatched neighbours (label -1) fall into a column in front, which is cut off.
+        at = labels.take(self.indices[here]) + (self.cells[here] + (1 - a * (self.d + 1)))
+        sums: Any = np.bincount(at, values[here], minlength=(b - a) * (self.d + 1))
+        return np.asarray(sums.reshape(b - a, self.d + 1)[:, 1:])
+
+    def agreeing(self, labels: Ints) -> NDArray[np.bool_]:
+        """Return whether a match joins equal labels, shape (M,)."""
+        # Unmatched points get labels of their own, so that they agree with nobody.
+        label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
+        a, b = self.ends
+        return np.asarray(label.take(a) == label.take(b))
+
     def seen_by(self, labels: Ints, values: Floats | None = None) -> Floats:
         """Return Mᵀ U, shape (k, d), M = by_object(values), for hard labels: matches of each label per object."""
         k = self.matchings.n_objects
-        label = np.repeat(labels, np.diff(self.indptr))
-        at = self.owner[self.indices] * (self.d + 1) + label % (self.d + 1)
+        at = self.partners * (self.d + 1) + np.repeat(labels + 1, np.diff(self.indptr))
         counts: Any = np.bincount(at, values, minlength=k * (self.d + 1))
-        return np.asarray(counts.reshape(k, self.d + 1)[:, : self.d], dtype=np.float64)
+        return np.asarray(counts.reshape(k, self.d + 1)[:, 1:], dtype=np.float64)
 
     def one_hot(self, labels: Ints) -> Floats:
         """Return the labels as a 0/1 matrix, shape (m, d)."""
@@ -228,15 +256,20 @@ def tally(evidence: Evidence, labels: Ints) -> Tally:
     >>> tally(evidence, np.array([0, 1, 1])).right.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
+    key = labels.tobytes()
+    if key not in evidence.tallies:
+        evidence.tallies.clear()
+        evidence.tallies[key] = _tally(evidence, labels)
+    return evidence.tallies[key]
+
+
+def _tally(evidence: Evidence, labels: Ints) -> Tally:
     k = evidence.matchings.n_objects
-    a, b = evidence.ends
-    # Unmatched points get labels of their own, so that they agree with nobody.
-    label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
-    pair = np.flatnonzero(label[a] == label[b])
     i, j = evidence.matchings.pair_objects.T.astype(np.int64)
-    per_pair = np.bincount(evidence.matchings.match_pairs[pair], minlength=len(i))
     right = np.zeros((k, k))
-    right[i, j] = right[j, i] = per_pair
+    # No pair is without matches, so that every one of them has a sum of its own.
+    agree = evidence.agreeing(labels)
+    right[i, j] = right[j, i] = np.add.reduceat(agree, evidence.matchings.pair_start[:-1], dtype=np.int64)
     O = evidence.occupancy(labels)
     present = (O @ O.T) * evidence.compared
     found = float(np.sum(evidence.seen_by(labels) * O)) if evidence.partial else float(present.sum())

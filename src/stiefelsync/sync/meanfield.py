@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from stiefelsync.sync.likelihood import Evidence, Tally, odds, soft_tally
 __all__ = ["mean_field", "sinkhorn"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def sinkhorn(S: Floats, evidence: Evidence, *, max_iter: int = 20, tol: float = 1e-3) -> Floats:
@@ -37,29 +40,37 @@ def sinkhorn(S: Floats, evidence: Evidence, *, max_iter: int = 20, tol: float = 
     >>> sinkhorn(np.array([[1.0, 0.0], [3.0, 0.0]]), evidence).round(2).tolist()
     [[0.27, 0.73], [0.73, 0.27]]
     """
-    K = np.exp(S - S.max(axis=1, keepdims=True))
-    v = np.ones((evidence.matchings.n_objects, S.shape[1]))
-    u = 1 / K.sum(axis=1)
+    U: Floats = np.exp(S - S.max(axis=1, keepdims=True))
+    U /= U.sum(axis=1, keepdims=True)
+    columns = evidence.membership @ U
+    contested = (columns > 1 + tol).any(axis=1)
+    points = np.flatnonzero(contested[evidence.owner])
+    if not len(points):
+        return U
+    K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[evidence.owner[points]]
+    membership = evidence.membership[contested][:, points]
     for _ in range(max_iter):
-        columns = evidence.membership @ (K * u[:, None])
+        v = 1 / np.maximum(columns, 1)
+        u = 1 / np.maximum(np.einsum("ac,ac->a", K, v[owner]), np.finfo(float).tiny)
+        columns = membership @ (K * u[:, None])
         if (columns * v).max(initial=0.0) <= 1 + tol:
             break
-        v = 1 / np.maximum(columns, 1)
-        u = 1 / np.maximum(np.einsum("ac,ac->a", K, v[evidence.owner]), np.finfo(float).tiny)
-    return np.asarray(K * u[:, None] * v[evidence.owner])
+    U[points] = K * u[:, None] * v[owner]
+    return U
 
 
 def mean_field(
-    evidence: Evidence, U: Floats, *, blocks: Tally | None = None, max_iter: int = 30, tol: float = 1e-3
+    evidence: Evidence, labels: Ints, *, blocks: Tally | None = None, max_iter: int = 30, tol: float = 1e-3
 ) -> tuple[Floats, int]:
-    """Return soft labels at a fixed point of ``U ← sinkhorn(S(U))`` and the number of rounds, from soft or hard labels.
+    """Return soft labels at a fixed point of ``U ← sinkhorn(S(U))`` and the number of rounds, from hard labels.
 
     Each round re-estimates the rates p, r₁, r₀ from the current U (expectation–maximisation) and moves half way to the
     new labels, which keeps neighbours from swapping for ever.
 
     Parameters
     ----------
-    U : (m, d)
+    labels : (m,) int
+        The start.
     blocks
         Fix the rates, block by block, to those of a tally.
     tol
@@ -67,13 +78,13 @@ def mean_field(
 
     Notes
     -----
-    O(nnz·d) per round.
+    O(nnz·d) per round, O(nnz + m·d) for the first.
 
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
     >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
-    >>> U, _ = mean_field(evidence, evidence.one_hot(np.array([0, 1, 1, 0, 1, 0])))
+    >>> U, _ = mean_field(evidence, np.array([0, 1, 1, 0, 1, 0]))
     >>> U.argmax(axis=1).tolist()
     [0, 1, 1, 0, 0, 1]
     """
@@ -83,10 +94,10 @@ def mean_field(
         fixed = odds(evidence, blocks, blocks)
         weights = fixed.right
     multiply = sparse_product(evidence.matrix(weights))
-    n_iter, moved = 0, np.inf
+    U, n_iter, moved = evidence.one_hot(labels), 0, np.inf
     while n_iter < max_iter and moved > tol:
+        WU: Any = multiply(U) if n_iter else evidence.product(labels, weights)
         n_iter += 1
-        WU = multiply(U)
         rates = fixed
         if rates is None:
             rates = odds(evidence, soft_tally(evidence, U, WU))

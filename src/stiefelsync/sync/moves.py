@@ -63,14 +63,16 @@ def _pairs(evidence: Evidence, labels: Ints, blocks: Tally | None) -> Ints:
     d = evidence.d
     O = evidence.occupancy(labels)
     n = O.sum(axis=0)
+    apart = (_OVERLAP * np.minimum.outer(n, n) >= O.T @ O) & (n > 0) & (n > 0)[:, None]
+    if not apart.any():
+        return np.empty((0, 2), dtype=np.int64)
     rates = odds(evidence, tally(evidence, labels), blocks)
-    ends = np.repeat(labels, np.diff(evidence.indptr)) % (d + 1), labels[evidence.indices] % (d + 1)
-    earned: Any = np.bincount(ends[0] * (d + 1) + ends[1], rates.right, minlength=(d + 1) ** 2)
-    gain: Any = earned.reshape(d + 1, d + 1)[:d, :d] + O.T @ (rates.size @ O)
+    at = np.repeat(labels + 1, np.diff(evidence.indptr)) * (d + 1) + (labels + 1).take(evidence.indices)
+    earned: Any = np.bincount(at, rates.right, minlength=(d + 1) ** 2)
+    gain: Any = earned.reshape(d + 1, d + 1)[1:, 1:] + O.T @ (rates.size @ O)
     if rates.seen is not None:
         gain += evidence.seen_by(labels, rates.seen).T @ O
     gain = gain + gain.T
-    apart = (_OVERLAP * np.minimum.outer(n, n) >= O.T @ O) & (n > 0) & (n > 0)[:, None]
     gain[~apart] = -np.inf
     best = gain.argmax(axis=1)
     c = np.arange(len(n))

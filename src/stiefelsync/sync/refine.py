@@ -117,9 +117,9 @@ def withdraw(evidence: Evidence, labels: Ints) -> Ints:
     [0, 1, 0, 1, 0, -1]
     """
     state = _State(evidence, labels.copy(), odds(evidence, tally(evidence, labels)))
-    agree = labels[state.rows] == labels[evidence.indices]
-    bare = np.flatnonzero(np.bincount(state.rows[agree], minlength=len(labels)) == 0)
-    bare = bare[labels[bare] >= 0]
+    agree = evidence.agreeing(labels)
+    support: Any = sum(np.bincount(ends, agree, minlength=len(labels)) for ends in evidence.ends)
+    bare = np.flatnonzero((support == 0) & (labels >= 0))
     S = state.shared[evidence.owner[bare], labels[bare]]
     if state.seen is not None:
         S = S + (state.seen[bare] @ state.O)[np.arange(len(bare)), labels[bare]]
@@ -133,7 +133,6 @@ class _State:
     def __init__(self, evidence: Evidence, labels: Ints, rates: Odds) -> None:
         self.evidence, self.labels, self.rates = evidence, labels, rates
         self.offsets = evidence.matchings.offsets.tolist()
-        self.rows = np.repeat(np.arange(len(labels)), np.diff(evidence.indptr))
         self.O = evidence.occupancy(labels)
         self.holders: Floats = self.O.sum(axis=0)
         self.shared: Floats = rates.size @ self.O
@@ -144,14 +143,9 @@ class _State:
 
     def scores(self, i: int, j: int) -> Floats:
         """Return S for the points of objects i, …, j - 1, shape (n, d)."""
-        evidence, d = self.evidence, self.evidence.d
         a, b = self.offsets[i], self.offsets[j]
-        here = slice(evidence.indptr[a], evidence.indptr[b])
-        # Unmatched neighbours (label -1) fall into column d, which is cut off.
-        at = (self.rows[here] - a) * (d + 1) + self.labels[evidence.indices[here]] % (d + 1)
-        earned: Any = np.bincount(at, self.rates.right[here], minlength=(b - a) * (d + 1))
         shared = self.shared[i:j] + self.rates.prior(self.holders - self.O[i:j], len(self.O))
-        S: Floats = earned.reshape(b - a, d + 1)[:, :d] + shared[evidence.owner[a:b] - i]
+        S = self.evidence.product(self.labels, self.rates.right, a, b) + shared[self.evidence.owner[a:b] - i]
         if self.seen is not None:
             S += self.seen[a:b] @ self.O
         return S

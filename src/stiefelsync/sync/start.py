@@ -186,9 +186,10 @@ def rotate(V: NDArray[Any], *, Q: NDArray[Any] | None = None, tol: float = 1e-4,
         g = -np.inf
         for _ in range(max_iter):
             U = rows @ Q
-            grown = float(np.sum(U**3))
+            squares = U**2
+            grown = float(np.vdot(U, squares))
             if grown - g <= tol * abs(grown):
                 break
             g = grown
-            Q = polar(rows.T @ U**2)
+            Q = polar(rows.T @ squares)
     return np.asarray(V @ Q)

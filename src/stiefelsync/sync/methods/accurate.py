@@ -129,7 +129,7 @@ class _Search:
 
     def soften(self, labels: Ints, blocks: Tally | None = None) -> None:
         """Refine labels by way of soft ones."""
-        soft, _ = mean_field(self.evidence, self.evidence.one_hot(labels), blocks=blocks)
+        soft, _ = mean_field(self.evidence, labels, blocks=blocks)
         self.refine(project(soft, self.matchings.sizes), blocks)
 
     def uneven(self) -> bool:
