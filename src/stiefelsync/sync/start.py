@@ -50,6 +50,7 @@ def spectral_start(
     *,
     rng: np.random.Generator,
     diagonal: float = 1.0,
+    near: NDArray[Any] | None = None,
     tol: float = 2e-3,
     max_products: int = 30,
 ) -> NDArray[Any]:
@@ -68,6 +69,8 @@ def spectral_start(
         Number of columns, at most m.
     rng
         Draws the block that the iteration starts from.
+    near : (m, c), optional
+        Orthonormal columns, such as a U of other weights, that take the place of c of the columns drawn.
     tol, max_products
         The subspace is good enough when the sum of its Ritz values grows less than `tol`, relatively, between two
         looks, and after at most so many products with A in any case.
@@ -100,6 +103,8 @@ def spectral_start(
         return out
 
     V = rng.standard_normal((m, width), dtype=np.float32)
+    if near is not None:
+        V[:, : near.shape[1]] = np.sqrt(m) * near[:, :width]
     try:
         U = rotate(dominant(multiply, V, d, tol=tol, max_products=max_products))
     except (np.linalg.LinAlgError, ValueError):

@@ -110,27 +110,37 @@ class _Search:
         self.small = len(self.evidence.indices) * universe < _SMALL
         self.value, self.tried = -np.inf, 0
         self.labels: Ints = np.full(matchings.n_points, -1, dtype=np.int64)
+        self.blocks: Tally | None = None
+        self.refined: set[bytes] = set()
         self.U: NDArray[Any] | None = None
 
     def start(self, weights: NDArray[np.float64], diagonal: float, d: int) -> Ints:
         """Return the projected spectral start with d labels and the matches so weighted."""
         d = min(d, self.matchings.n_points)
-        A = self.evidence.matrix(weights)
-        self.U = spectral_start(A, d, rng=self.rng, diagonal=diagonal)
+        self.U = spectral_start(self.evidence.matrix(weights), d, rng=self.rng, diagonal=diagonal, near=self.U)
         return project(self.U, self.matchings.sizes)
 
-    def refine(self, labels: Ints, blocks: Tally | None = None) -> None:
+    def weigh(self) -> Tally:
+        """Take the reliability of every block from the best labels."""
+        self.blocks, self.refined = tally(self.evidence, self.labels), set()
+        return self.blocks
+
+    def refine(self, labels: Ints) -> None:
         """Refine labels, join what belongs together, and keep the result if it is the likeliest so far."""
         self.tried += 1
-        labels = refine(self.evidence, labels, blocks=blocks)[0]
-        labels, value = merge(self.evidence, labels, blocks=blocks)
+        if labels.tobytes() in self.refined:
+            return
+        self.refined.add(labels.tobytes())
+        labels = refine(self.evidence, labels, blocks=self.blocks)[0]
+        labels, value = merge(self.evidence, labels, blocks=self.blocks)
+        self.refined.add(labels.tobytes())
         if value > self.value:
             self.labels, self.value = labels, value
 
-    def soften(self, labels: Ints, blocks: Tally | None = None) -> None:
+    def soften(self, labels: Ints) -> None:
         """Refine labels by way of soft ones."""
-        soft, _ = mean_field(self.evidence, labels, blocks=blocks)
-        self.refine(project(soft, self.matchings.sizes), blocks)
+        soft, _ = mean_field(self.evidence, labels, blocks=self.blocks)
+        self.refine(project(soft, self.matchings.sizes))
 
     def uneven(self) -> bool:
         """Return whether some blocks are clearly more reliable than others under the best labels."""
@@ -138,27 +148,27 @@ class _Search:
 
     def reweight(self) -> None:
         """Weight every block by its reliability under the best labels, refine these and start again."""
-        blocks = tally(self.evidence, self.labels)
+        blocks = self.weigh()
         rates = odds(self.evidence, blocks, blocks)
         used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
         if self.small:
-            self.soften(self.labels, blocks)
+            self.soften(self.labels)
         again = self.start(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
-        self.refine(again, blocks)
-        self.soften(again if self.small else self.labels, blocks)
+        self.refine(again)
+        self.soften(again if self.small else self.labels)
         if self.small and self.evidence.partial and self.matchings.n_points <= _DENSE:
             # Where matches alone say too little, who is seen by whom can still tell points apart.
             T = pair_scores(self.evidence, rates)
-            self.refine(project(rotate(dominant_subspace(T, used, method="eigh").V), self.matchings.sizes), blocks)
+            self.refine(project(rotate(dominant_subspace(T, used, method="eigh").V), self.matchings.sizes))
 
     def restart(self) -> None:
         """Start from a random rotation of the subspace."""
         assert self.U is not None
         Q = polar(self.rng.standard_normal((self.U.shape[1],) * 2))
         start = project(rotate(self.U, Q=Q), self.matchings.sizes)
-        blocks = tally(self.evidence, self.labels)
-        self.refine(start, blocks)
-        self.soften(start, blocks)
+        self.weigh()
+        self.refine(start)
+        self.soften(start)
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
