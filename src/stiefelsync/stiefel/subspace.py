@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,11 +19,13 @@ from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_oper
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.steps import none
 
-__all__ = ["SUBSPACES", "Subspace", "dominant_subspace", "next_eigenvalue"]
+__all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "next_eigenvalue"]
 
 _DENSE_LIMIT = 2000
 # Products of the block power method from one Rayleigh–Ritz step to the next, which costs as much as two of them.
 _POWERS = 3
+# ARPACK goes on from a random vector where the Krylov space is exhausted; SciPy 1.17 can draw it from our generator.
+_DRAWS = "rng" in signature(eigsh).parameters
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,27 @@ def dominant_subspace(
     return SUBSPACES[method](operator, d, tol, max_iter, np.random.default_rng(rng))
 
 
+def arpack(W: Any, d: int, *, ncv: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return d eigenvectors, shape (m, d), and their values, descending, as plain ARPACK has them from `ncv` vectors.
+
+    Parameters
+    ----------
+    W : (m, m)
+        Symmetric sparse array or `LinearOperator`.
+
+    Examples
+    --------
+    >>> from scipy.sparse import diags_array
+    >>> arpack(diags_array(np.arange(9.0)), 2, ncv=6, rng=np.random.default_rng(0))[1].round(9).tolist()
+    [8.0, 7.0]
+    """
+    start = rng.standard_normal(W.shape[0]).astype(W.dtype)
+    draws = {"rng": rng} if _DRAWS else {}
+    values, V = eigsh(W, d, which="LA", v0=start, ncv=ncv, tol=0, **draws)
+    order = np.argsort(values)[::-1]
+    return np.ascontiguousarray(V[:, order]), values[order]
+
+
 def next_eigenvalue(W: SymmetricOperator, V: NDArray[Any], rng: np.random.Generator) -> tuple[float, NDArray[Any]]:
     """Return the largest eigenvalue of W on the complement of im(V), shape (m, d), and its vector, (m, 1)."""
 
@@ -113,13 +137,11 @@ def _eigsh(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.rand
     ncv = min(W.size, max(4 * d, 2 * d + 20))
     if ncv <= d + 1:
         return _eigh(W, d, tol, max_iter, rng)
-    start = rng.standard_normal(W.size).astype(W.dtype)
     try:
-        values, V = eigsh(W.as_linear_operator(), k=d, which="LA", v0=start, ncv=ncv, tol=0)
+        V, values = arpack(W.as_linear_operator(), d, ncv=ncv, rng=rng)
     except ArpackError:
         return _block_power(W, d, 1e-12, 10 * max_iter, rng)
-    order = np.argsort(values)[::-1]
-    V, values = orthonormalise(np.ascontiguousarray(V[:, order]))[0], values[order]
+    V = orthonormalise(V)[0]
     # Lanczos can lose copies of a multiple eigenvalue: whatever is left outside must not exceed what was found.
     for _ in range(d):
         outside, x = next_eigenvalue(W, V, rng)
