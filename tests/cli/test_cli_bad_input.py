@@ -118,6 +118,7 @@ BAD_OPTIONS = {
     "unknown method": (["--method", "fastt"], "unknown method 'fastt'; did you mean 'fast'?"),
     "unknown format": (["--format", "npy"], "unknown format 'npy'; did you mean 'npz'?"),
     "unknown option": (["--option", "nonsense=1"], "unknown option 'nonsense'"),
+    "unknown precision": (["--method", "spectral", "--option", "dtype=float16"], "unknown dtype 'float16'"),
     "option without a value": (["--option", "tol"], "write --option tol=VALUE"),
     "picture of unknown kind": (["--plot", "picture.bmp"], "must end in .png, .pdf or .svg"),
     "negative seed": (["--seed", "-1"], "--seed"),

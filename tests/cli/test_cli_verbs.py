@@ -120,7 +120,7 @@ def test_sync_with_a_method_that_is_not_consistent(run, problem, tmp_path):
 
 def test_sync_options_reach_the_method(document, problem, tmp_path):
     arguments = ("sync", problem, "-o", tmp_path / "out.npz", "--method", "sparse-stiefel", "--universe", 12)
-    assert document(*arguments, "--option", "max_iter=3")["iterations"] == 3
+    assert document(*arguments, "--option", "max_iter=3", "--option", "dtype=float32")["iterations"] == 3
 
 
 def test_sync_plot_and_report(run, problem, tmp_path):

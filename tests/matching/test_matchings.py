@@ -181,6 +181,29 @@ def test_equality_looks_at_everything() -> None:
     assert problem != "something else"
 
 
+@pytest.mark.parametrize("dtype", ["float32", np.float32, ">f4", "float64", np.dtype(float)])
+def test_matrix_has_the_precision_asked_for(dtype: object) -> None:
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.1]})
+    W = problem.to_matrix(dtype)
+    assert W.dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(W.toarray(), np.array([[1, 0.1], [0.1, 1]], dtype=W.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", np.float16, int, "flaot32", "(", 32, "longdouble"])
+def test_precision_is_float32_or_float64(dtype: object) -> None:
+    with pytest.raises(InputError, match=r"unknown dtype .*Known: float32, float64"):
+        Matchings.from_labels([0, 0], [1, 1]).to_matrix(dtype)
+
+
+@pytest.mark.parametrize("weight", [1e39, 1e-46])
+def test_weights_beyond_float32_are_named(weight: float) -> None:
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [weight]})
+    assert problem.to_matrix()[0, 1] == weight
+    with pytest.raises(InputError) as caught:
+        problem.to_matrix("float32")
+    assert str(caught.value) == f"weight 0 is {weight}, which float32 cannot hold"
+
+
 def test_arrays_are_read_only_and_inputs_stay_as_they_are() -> None:
     objects, points = np.array([[1, 0], [0, 1]]), np.array([[0, 1], [0, 1]])
     before = objects.copy(), points.copy()

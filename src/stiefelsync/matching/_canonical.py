@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from stiefelsync.errors import InputError, unknown_name
 
-__all__ = ["Repair", "as_coordinates", "as_names", "as_pairs", "canonical", "check_sizes", "check_weights"]
+__all__ = [
+    "Repair", "as_coordinates", "as_names", "as_pairs", "canonical", "check_precision", "check_sizes", "check_weights",
+]  # fmt: skip
 
 Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -65,6 +67,21 @@ def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
         t = int(bad.argmax())
         raise InputError(f"weight {t} is {array[t]}; weights must be positive (drop the match instead)")
     return array
+
+
+def check_precision(dtype: DTypeLike, weights: Floats) -> np.dtype[Any]:
+    """Return float32 or float64, whichever `dtype` names, or say why the weights, shape (M,), cannot have it."""
+    try:
+        name = np.dtype(dtype).name
+    except (TypeError, ValueError, SyntaxError):
+        name = str(dtype)
+    if name not in ("float32", "float64"):
+        raise unknown_name("dtype", name, ["float32", "float64"])
+    limits = np.finfo(name)
+    outside = (weights > limits.max) | (weights < limits.smallest_subnormal)
+    if outside.any():
+        raise InputError(f"weight {int(outside.argmax())} is {weights[outside.argmax()]}, which {name} cannot hold")
+    return limits.dtype
 
 
 def as_pairs(values: Any) -> NDArray[Any]:

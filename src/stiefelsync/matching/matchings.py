@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from stiefelsync.errors import InputError
@@ -18,6 +18,7 @@ from stiefelsync.matching._canonical import (
     as_names,
     as_pairs,
     canonical,
+    check_precision,
     check_sizes,
     check_weights,
 )
@@ -312,12 +313,19 @@ class Matchings:
     def _pair_numbers(self) -> dict[tuple[int, int], int]:
         return {(i, j): s for s, (i, j) in enumerate(self.pair_objects.tolist())}
 
-    def to_matrix(self) -> sparse.csr_array:
-        """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks."""
+    def to_matrix(self, dtype: DTypeLike = np.float64) -> sparse.csr_array:
+        """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks; float32 or float64.
+
+        Examples
+        --------
+        >>> Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1]).to_matrix("float32").toarray().tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+        """
+        precision = check_precision(dtype, self.match_weights)
         a, b = self.endpoints.T
         own = np.arange(self.n_points)
         row, col = np.concatenate([a, b, own]), np.concatenate([b, a, own])
-        value = np.concatenate([self.match_weights, self.match_weights, np.ones(self.n_points)])
+        value = np.concatenate([self.match_weights, self.match_weights, np.ones(self.n_points)], dtype=precision)
         return sparse.coo_array((value, (row, col)), shape=(self.n_points, self.n_points)).tocsr()
 
     def keep(self, mask: ArrayLike) -> Matchings:

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from stiefelsync.datasets import synthetic
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import score
-from stiefelsync.sync.methods.matchals import project_capped, run
+from stiefelsync.sync.methods.matchals import _change, project_capped, run
 
 
 def transcription(matchings: Matchings, d: int, rng: np.random.Generator, n_iter: int, selection: float) -> np.ndarray:
@@ -62,6 +62,14 @@ def test_projection_onto_capped_sum(x: np.ndarray, share: float) -> None:
     can_give, can_take = z > 1e-9, z < 1 - 1e-9
     if can_give.any() and can_take.any():
         assert gain[can_take].max() <= gain[can_give].min() + 1e-7
+
+
+def test_change_of_the_product_is_exact_in_float32() -> None:
+    rng = np.random.default_rng(0)
+    A, B = rng.random((2, 60, 8)).astype(np.float32)
+    C, D = (x + 1e-5 * rng.standard_normal(x.shape).astype(np.float32) for x in (A, B))
+    exact = np.linalg.norm(A.astype(float) @ B.T.astype(float) - C.astype(float) @ D.T.astype(float))
+    assert _change(A, B, C, D) == pytest.approx(exact, rel=1e-5)
 
 
 def test_callback_stops_it() -> None:

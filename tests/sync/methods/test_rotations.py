@@ -50,6 +50,17 @@ def test_trust_regions_end_where_the_gradient_vanishes(p: int) -> None:
     assert pytest.approx(V @ (V.T @ U)) == U
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_trust_regions_converge_in_float32(seed: int) -> None:
+    """With pymanopt's guard against rounding left at float64's, steps are refused for ever on some of these."""
+    matchings, _ = synthetic(150, 6, 0.8, 0.2, rng=seed)
+    V = dominant_subspace(matchings.to_matrix("float32"), 150).V
+    U, _, status = rotate_by_trust_regions(V, rng=np.random.default_rng(0), max_iter=40)
+    h = gradient_matrix(U.astype(float))
+    assert (status, U.dtype) == ("converged", np.float32)
+    assert 3 * np.linalg.norm(h - h.T) < 1e-3
+
+
 def test_trust_regions_say_when_they_ran_out_of_iterations() -> None:
     matchings, _ = synthetic(8, 12, 0.8, 0.3, rng=1)
     outcome = eigs_manopt.run(matchings, 8, rng=np.random.default_rng(0), max_iter=2)

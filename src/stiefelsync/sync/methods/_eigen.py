@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.subspace import Subspace, dominant_subspace
 
-__all__ = ["eigenpairs", "is_full", "pad_columns"]
+__all__ = ["eigenpairs", "is_full", "pad_columns", "signs"]
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 DENSE_LIMIT = 500
 
 
@@ -24,6 +24,7 @@ def eigenpairs(
     Parameters
     ----------
     W : (m, m) sparse
+        float32 or float64; what is returned is of its type.
     d
         How many; when W has fewer rows, only m are returned.
     method
@@ -55,7 +56,7 @@ def eigenpairs(
     m = W.shape[0]
     n = min(d, m)
     if n == 0:
-        return np.zeros((m, 0)), np.zeros(0)
+        return np.zeros((m, 0), dtype=W.dtype), np.zeros(0, dtype=W.dtype)
     if method == "auto":
         method = "eigh" if m <= DENSE_LIMIT or 8 * n > m else "eigsh"
     top = dominant_subspace(W, n, method=method, rng=rng)
@@ -78,6 +79,17 @@ def pad_columns(V: NDArray[Any], d: int) -> NDArray[Any]:
     [[1.0, 0.0, 0.0]]
     """
     return np.pad(V, ((0, 0), (0, d - V.shape[1])))
+
+
+def signs(x: Floats) -> Floats:
+    """Return −1 where x, of any shape, is negative and 1 elsewhere, in the type of x.
+
+    Examples
+    --------
+    >>> signs(np.array([-2.0, 0.0, 3.0])).tolist()
+    [-1.0, 1.0, 1.0]
+    """
+    return np.where(x < 0, -1, 1).astype(x.dtype)
 
 
 def is_full(sizes: NDArray[np.int32], universe: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History
@@ -27,11 +27,12 @@ def stage_one(
     rng: np.random.Generator,
     tol: float = 1e-5,
     max_iter: int = 200,
+    dtype: DTypeLike,
 ) -> Subspace:
-    """Return a basis, shape (m, min(d, m)), of the dominant subspace of W, found by `method`."""
+    """Return a basis, shape (m, min(d, m)) and of type `dtype`, of the dominant subspace of W, found by `method`."""
     with watch("subspace"):
         d = min(universe, matchings.n_points)
-        return dominant_subspace(matchings.to_matrix(), d, method=method, tol=tol, max_iter=max_iter, rng=rng)
+        return dominant_subspace(matchings.to_matrix(dtype), d, method=method, tol=tol, max_iter=max_iter, rng=rng)
 
 
 def finish(

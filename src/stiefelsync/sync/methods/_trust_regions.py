@@ -12,6 +12,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.secondary import gradient_matrix
 from stiefelsync.stiefel.subspace import Subspace
+from stiefelsync.sync.methods._eigen import signs
 from stiefelsync.sync.methods._stages import finish
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
 
@@ -19,25 +20,26 @@ __all__ = ["finish_by_trust_regions", "rotate_by_trust_regions"]
 
 
 def rotate_by_trust_regions(
-    V: NDArray[Any], *, rng: np.random.Generator, p: int = 3, max_iter: int = 500, grad_tol: float = 1e-6
+    V: NDArray[Any], *, rng: np.random.Generator, p: int = 3, max_iter: int = 500
 ) -> tuple[NDArray[Any], int, str]:
     """Maximise g(VQ) = Σ (VQ)_ij^p over orthogonal Q by the Riemannian trust-region method (Absil et al. 2007).
 
     Gradient and Hessian are analytic: ``p Vᵀ (VQ).^(p−1)`` and ``D ↦ p(p−1) Vᵀ ((VQ).^(p−2) ∘ VD)``. The start is
     random, because eigenvectors themselves may be a saddle of g, with every column's sign such that its powers sum to
-    a positive number. pymanopt's special orthogonal group serves for O(d):
+    a positive number. The end is a gradient below 1e-6, or below √eps of V's type, where g has all its digits.
+    Products with V are of its type, pymanopt's own, d×d, float64. Its special orthogonal group serves for O(d):
     its steps never leave the component of the start, and swapping two columns, which leaves g alone, leads from one
     component to the other.
 
     Parameters
     ----------
     V : (m, d)
-        Orthonormal columns.
+        Orthonormal columns, float32 or float64.
 
     Returns
     -------
     U : (m, d)
-        V Q.
+        V Q, of V's type.
     n_iter, status
 
     Notes
@@ -61,22 +63,28 @@ def rotate_by_trust_regions(
         raise MissingExtraError("the trust-region method", "pymanopt", "rivals") from error
     d = V.shape[1]
     if d < 2:
-        return V * np.where(V.sum(axis=0) < 0, -1.0, 1.0), 0, "converged"
+        return V * signs(V.sum(axis=0)), 0, "converged"
+    eps = float(np.finfo(V.dtype).eps)
+    grad_tol = max(1e-6, eps**0.5)  # float32 need not get below 1e-6; at d = 700 it did not
     manifold = SpecialOrthogonalGroup(d)
+
+    def turn(Q: Any) -> Any:
+        return V @ Q.astype(V.dtype, copy=False)
+
     start = orthonormalise(rng.standard_normal((d, d)))[0]
-    start *= np.where(((V @ start) ** p).sum(axis=0) < 0, -1.0, 1.0)
-    h = gradient_matrix(V @ start, p)
+    start *= signs((turn(start) ** p).sum(axis=0))
+    h = gradient_matrix(turn(start), p)
     if np.linalg.norm(h - h.T) * p < grad_tol:
-        return V @ start, 0, "converged"  # pymanopt divides by a zero gradient
+        return turn(start), 0, "converged"  # pymanopt divides by a zero gradient
 
     def cost(Q: Any) -> Any:
-        return -np.sum((V @ Q) ** p)
+        return -np.sum(turn(Q) ** p)
 
     def gradient(Q: Any) -> Any:
-        return -p * (V.T @ (V @ Q) ** (p - 1))
+        return -p * (V.T @ turn(Q) ** (p - 1))
 
     def hessian(Q: Any, D: Any) -> Any:
-        return -p * (p - 1) * (V.T @ ((V @ Q) ** (p - 2) * (V @ D)))
+        return -p * (p - 1) * (V.T @ (turn(Q) ** (p - 2) * turn(D)))
 
     on_manifold = pymanopt.function.numpy(manifold)
     problem = pymanopt.Problem(
@@ -85,11 +93,14 @@ def rotate_by_trust_regions(
         euclidean_gradient=on_manifold(gradient),
         euclidean_hessian=on_manifold(hessian),
     )
-    optimiser = TrustRegions(max_iterations=max_iter, min_gradient_norm=grad_tol, max_time=np.inf, verbosity=0)
+    optimiser = TrustRegions(
+        max_iterations=max_iter, min_gradient_norm=grad_tol, max_time=np.inf, verbosity=0,
+        rho_regularization=1e3 * eps / np.finfo(float).eps,  # pymanopt's 1000 are units of float64's last digit
+    )  # fmt: skip
     found = optimiser.run(problem, initial_point=start)
     done = "grad" in found.stopping_criterion
     status = "converged" if done else "iteration limit reached before the gradient vanished; raise max_iter"
-    return V @ found.point, int(found.iterations), status
+    return turn(found.point), int(found.iterations), status
 
 
 def finish_by_trust_regions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.methods._stages import stage_one
@@ -31,6 +32,7 @@ def run(
     callback: Callback | None = None,
     p: int = 3,
     max_iter: int = 500,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Take a basis V of the dominant subspace from LAPACK and maximise ``g(VQ) = Σ (VQ)_ij^p`` over Q.
 
@@ -40,6 +42,8 @@ def run(
         Power of the secondary objective.
     max_iter
         Most outer iterations of the trust-region method.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -53,7 +57,7 @@ def run(
     True
     """
     watch = Stopwatch()
-    found = stage_one(matchings, universe, watch, method="eigh", rng=rng)
+    found = stage_one(matchings, universe, watch, method="eigh", rng=rng, dtype=dtype)
     return finish_by_trust_regions(
         found, matchings, universe, watch, rng=rng, p=p, max_iter=max_iter, callback=callback
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.subspace import Subspace
+from stiefelsync.stiefel.subspace import Subspace, arpack
 from stiefelsync.sync.methods._stages import stage_one
 from stiefelsync.sync.methods._trust_regions import finish_by_trust_regions
 from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
@@ -34,6 +34,7 @@ def run(
     p: int = 3,
     max_iter: int = 500,
     ncv: int | None = None,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Take a basis V of the dominant subspace from the Lanczos method and maximise ``g(VQ) = Σ (VQ)_ij^p`` over Q.
 
@@ -46,6 +47,8 @@ def run(
     ncv
         Given: plain ARPACK with so many Lanczos vectors (more than the universe size) and no check of what it
         returns, for experiments with the weakness described below.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -65,12 +68,10 @@ def run(
     """
     watch = Stopwatch()
     if ncv is None:
-        found = stage_one(matchings, universe, watch, method="eigsh", rng=rng)
+        found = stage_one(matchings, universe, watch, method="eigsh", rng=rng, dtype=dtype)
     else:
         with watch("subspace"):
-            W = matchings.to_matrix()
-            values, V = eigsh(W, universe, which="LA", ncv=ncv, v0=rng.standard_normal(W.shape[0]))
-            found = Subspace(V[:, ::-1], values[::-1], 0)
+            found = Subspace(*arpack(matchings.to_matrix(dtype), universe, ncv=ncv, rng=rng), 0)
     return finish_by_trust_regions(
         found, matchings, universe, watch, rng=rng, p=p, max_iter=max_iter, callback=callback
     )

@@ -6,14 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["project_capped", "run"]
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 @register(
@@ -37,6 +37,7 @@ def run(
     selection: float = 1.0,
     max_iter: int = 1000,
     tol: float = 5e-4,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Minimise ``⟨β − W, X⟩ + α‖X‖_*`` over X in [0, 1] with zero within-object blocks, as ``X = ABᵀ``, by ADMM.
 
@@ -57,6 +58,8 @@ def run(
         1 fixes the diagonal at 1. (The paper's comparison on the house sequence has 0.7 and at most 100 iterations.)
     tol
         Both residuals must fall below it.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -75,12 +78,13 @@ def run(
     if not spans:
         return Outcome(matchings=matchings, status="converged", timings={"iterations": 0.0})
     with watch("set up"):
-        W = matchings.to_matrix()
+        W = matchings.to_matrix(dtype)
         W.setdiag(0)
         W.eliminate_zeros()
-        A, B, y = rng.random((m, r)), np.zeros((m, r)), np.zeros((m, m))
+        A = rng.random((m, r)).astype(W.dtype)
+        B, y = np.zeros_like(A), np.zeros((m, m), dtype=W.dtype)
         S = W.toarray()  # Z − y
-    ridge = np.eye(r)
+    ridge = np.eye(r, dtype=W.dtype)
     mu, n_iter, status = 64.0, 0, "iteration limit reached before the criterion was met; raise max_iter or tol"
     with watch("iterations"):
         for n_iter in range(1, max_iter + 1):
@@ -131,8 +135,8 @@ def _update_copies(A: Floats, B: Floats, S: Floats, y: Floats, spans: list[tuple
 
 
 def _change(A: Floats, B: Floats, C: Floats, D: Floats) -> float:
-    """Return ‖ABᵀ − CDᵀ‖_F from r×r Gram matrices, in O(m·r²)."""
-    left, right = np.hstack([A, -C]), np.hstack([B, D])
+    """Return ‖ABᵀ − CDᵀ‖_F from 2r×2r Gram matrices, in O(m·r²), as ‖(A − C)Bᵀ + C(B − D)ᵀ‖_F: no digits cancel."""
+    left, right = np.hstack([A - C, C]), np.hstack([B, B - D])
     return float(np.sqrt(max(np.vdot(left.T @ left, right.T @ right), 0.0)))
 
 

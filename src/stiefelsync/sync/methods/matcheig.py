@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
@@ -27,6 +28,7 @@ def run(
     rng: np.random.Generator,
     callback: Callback | None = None,
     threshold: float | None = None,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Approximate W by ``U_i U_jᵀ``, ``U = V|Λ|^½`` for the d eigenvalues largest in magnitude, and match every pair.
 
@@ -37,6 +39,8 @@ def run(
     ----------
     threshold
         Smallest entry that may become a match; by default 0 for full permutations, ¼ for partial matchings.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -54,7 +58,7 @@ def run(
     if threshold is None:
         threshold = 0.0 if is_full(sizes, universe) else 0.25
     with watch("eigenvectors"):
-        V, values = eigenpairs(matchings.to_matrix(), universe, rng=rng, magnitude=True)
+        V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng, magnitude=True)
         U = V * np.sqrt(abs(values))
     ends, scores = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
     status = "done"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
-from stiefelsync.sync.methods._eigen import eigenpairs, pad_columns
+from stiefelsync.sync.methods._eigen import eigenpairs, pad_columns, signs
 from stiefelsync.sync.projection import project
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["factorise", "rotate_blocks", "run"]
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 @register(
@@ -37,6 +37,7 @@ def run(
     threshold: float = 0.0,
     max_iter: int = 100,
     tol: float = 1e-4,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Factorise ``W ≈ UUᵀ`` with U non-negative, starting from the rotated eigenvectors, and project U.
 
@@ -50,6 +51,8 @@ def run(
         Points whose score does not exceed it stay unmatched.
     max_iter, tol
         Of the factorisation: rounds, and the change of the factors or of the error below which it ends.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -62,10 +65,10 @@ def run(
     [0, 1, 1, 0]
     """
     watch = Stopwatch()
-    W, offsets = matchings.to_matrix(), matchings.offsets
+    W, offsets = matchings.to_matrix(dtype), matchings.offsets
     with watch("eigenvectors"):
         V, values = eigenpairs(W, universe, rng=rng)
-        V = pad_columns(V * np.sqrt(np.maximum(values, 0)) * np.where(V.sum(axis=0) < 0, -1, 1), universe)
+        V = pad_columns(V * np.sqrt(np.maximum(values, 0)) * signs(V.sum(axis=0)), universe)
     with watch("rotation"):
         V = np.maximum(rotate_blocks(V, offsets), 0)
     with watch("factorisation"):
@@ -118,7 +121,7 @@ def rotate_blocks(V: Floats, offsets: NDArray[np.int64]) -> Floats:
         rows = np.concatenate([rows, new, old])
         columns = np.concatenate([columns, filled + np.arange(len(new)), nearest[old]])
         filled += len(new)
-        rotated = V @ polar(V[rows].T @ np.eye(d)[columns])
+        rotated = V @ polar(V[rows].T @ np.eye(d, dtype=V.dtype)[columns])
         enough = np.median(rotated[rows, columns]) / 2
         nearest = rotated[:, :filled].argmax(axis=1)
         explained = rotated[np.arange(len(V)), nearest] >= enough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.methods._stages import stage_one
@@ -32,6 +33,7 @@ def run(
     p: int = 3,
     max_iter: int = 500,
     tol: float = 1e-5,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Take a basis V of the dominant subspace from Orthogonal Iteration and maximise ``g(VQ) = Σ (VQ)_ij^p`` over Q.
 
@@ -43,6 +45,8 @@ def run(
         Most outer iterations of the trust-region method.
     tol
         Relative growth of f at which Orthogonal Iteration stops.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -56,7 +60,7 @@ def run(
     True
     """
     watch = Stopwatch()
-    found = stage_one(matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol)
+    found = stage_one(matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, dtype=dtype)
     return finish_by_trust_regions(
         found, matchings, universe, watch, rng=rng, p=p, max_iter=max_iter, callback=callback
     )

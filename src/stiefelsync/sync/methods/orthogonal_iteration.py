@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.methods._stages import finish, stage_one
@@ -28,6 +29,7 @@ def run(
     callback: Callback | None = None,
     tol: float = 1e-5,
     max_iter: int = 200,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Solve ``max tr(UᵀWU), UᵀU = I`` by ``U_{t+1} R_{t+1} = W U_t`` from a random start, and project U.
 
@@ -35,6 +37,8 @@ def run(
     ----------
     tol, max_iter
         Relative growth of the objective at which to stop, and the most iterations before that.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -47,5 +51,7 @@ def run(
     [0, 1]
     """
     watch = Stopwatch()
-    found = stage_one(matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter)
+    found = stage_one(
+        matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter, dtype=dtype
+    )
     return finish(found.V, matchings, universe, watch, n_iter=found.n_iter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from stiefelsync.matching.matchings import Matchings
@@ -32,10 +33,16 @@ def run(
     rng: np.random.Generator,
     callback: Callback | None = None,
     max_iter: int = 100,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Climb ``max tr(PᵀWP)`` over stacked partial permutations by ``P ← project(W P)`` from the spectral labels.
 
     Where the spectral rounding opens more than `universe` universe points, the largest of them are kept.
+
+    Parameters
+    ----------
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -49,7 +56,7 @@ def run(
     [0, 1, 1, 0]
     """
     watch = Stopwatch()
-    W, m = matchings.to_matrix(), matchings.n_points
+    W, m = matchings.to_matrix(dtype), matchings.n_points
     with watch("eigenvectors"):
         V, _ = eigenpairs(W, universe, rng=rng)
     with watch("rounding"):
@@ -59,7 +66,7 @@ def run(
     with watch("iterations"):
         for n_iter in range(1, max_iter + 1):
             (rows,) = np.nonzero(labels >= 0)
-            P = csr_array((np.ones(len(rows)), (rows, labels[rows])), shape=(m, universe))
+            P = csr_array((np.ones(len(rows), dtype=W.dtype), (rows, labels[rows])), shape=(m, universe))
             before, labels = labels, project((W @ P).toarray(), matchings.sizes)
             reached = objective(labels, matchings)
             if reached >= value:

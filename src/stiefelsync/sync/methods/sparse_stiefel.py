@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import State
@@ -51,10 +51,16 @@ def run(
     tol: float = 1e-5,
     max_iter: int = 200,
     extra_iter: int = 0,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Run Algorithm 1 on the matching matrix W and project every object's block of U (section 4.2 of the paper).
 
-    All options are those of :func:`stiefelsync.sparse_stiefel`.
+    All options but one are those of :func:`stiefelsync.sparse_stiefel`.
+
+    Parameters
+    ----------
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -74,7 +80,7 @@ def run(
     1.0
     """
     watch = Stopwatch()
-    W = matchings.to_matrix()
+    W = matchings.to_matrix(dtype)
     with watch("solve"):
         solved = sparse_stiefel(
             W,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
@@ -12,7 +14,7 @@ from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
 
 __all__ = ["largest_clusters", "run", "spectral_labels", "unit_rows"]
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 @register(
@@ -25,7 +27,13 @@ Floats = NDArray[np.float64]
     choose="as the classical baseline; everything hinges on one reference object, so noise in it is noise everywhere",
 )
 def run(
-    matchings: Matchings, universe: int, /, *, rng: np.random.Generator, callback: Callback | None = None
+    matchings: Matchings,
+    universe: int,
+    /,
+    *,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Relax ``max tr(PᵀWP)`` to ``max tr(UᵀWU), UᵀU = I`` and round its eigenvector solution V.
 
@@ -33,6 +41,11 @@ def run(
     and 1 and is projected by linear assignment. Partial ones: rows of V are normalised and the points walked through
     in order; a point without a label opens a new universe point, and in every later object the unlabelled point of
     largest correlation above ½ joins it. There may be more labels than `universe` then.
+
+    Parameters
+    ----------
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -46,7 +59,7 @@ def run(
     """
     watch = Stopwatch()
     with watch("eigenvectors"):
-        V, values = eigenpairs(matchings.to_matrix(), universe, rng=rng)
+        V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng)
     with watch("rounding"):
         labels = spectral_labels(V, matchings, universe)
     return Outcome(labels=labels, U=V, timings=watch.seconds, details={"eigenvalues": values})
@@ -91,7 +104,7 @@ def _walk(V: Floats, matchings: Matchings) -> NDArray[np.int64]:
     # Row i holds the points of object i, padded with m, whose correlation is kept at −∞.
     slots = offsets[:-1, None] + np.arange(width)
     slots[np.arange(width) >= matchings.sizes[:, None]] = m
-    correlation = np.full(m + 1, -np.inf)
+    correlation = np.full(m + 1, -np.inf, dtype=V.dtype)
     labels = np.full(m, -1, dtype=np.int64)
     opened = 0
     for a in range(m):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from stiefelsync.matching.matchings import Matchings
@@ -31,12 +32,18 @@ def run(
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Round the eigenvectors V as `spectral` does to P, and again after the rotation that fits P best.
 
     That rotation is the orthogonal Procrustes solution over all objects, ``Q = argmin ‖VQ − P‖_F = polar(VᵀP)``. Full
     permutations: VQ is projected by linear assignment. Partial ones: P keeps the `universe` largest clusters, rows of V
     are normalised, and the assignment takes correlations above ½ only; the other points stay unmatched.
+
+    Parameters
+    ----------
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -50,7 +57,7 @@ def run(
     """
     watch = Stopwatch()
     with watch("eigenvectors"):
-        V, values = eigenpairs(matchings.to_matrix(), universe, rng=rng)
+        V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng)
         V = pad_columns(V, universe)
     with watch("rounding"):
         labels = largest_clusters(spectral_labels(V, matchings, universe), universe)
@@ -58,7 +65,7 @@ def run(
         full = is_full(matchings.sizes, universe)
         rows = V if full else unit_rows(V)
         (known,) = np.nonzero(labels >= 0)
-        P = csr_array((np.ones(len(known)), (known, labels[known])), shape=V.shape)
+        P = csr_array((np.ones(len(known), dtype=V.dtype), (known, labels[known])), shape=V.shape)
         U = rows @ polar((P.T @ rows).T)
     with watch("projection"):
         sizes = matchings.sizes

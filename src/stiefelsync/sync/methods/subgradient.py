@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
-from stiefelsync.sync.methods._eigen import eigenpairs
+from stiefelsync.sync.methods._eigen import eigenpairs, signs
 from stiefelsync.sync.methods._stages import finish
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
@@ -37,6 +37,7 @@ def run(
     decay: float = 0.98,
     max_iter: int = 500,
     tol: float = 1e-4,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Minimise ``‖VQ‖₁`` over orthogonal Q, V the leading eigenvectors of W, and project U = VQ.
 
@@ -53,6 +54,8 @@ def run(
         ``1/√t`` instead.
     tol
         Stop when the step length per √d falls below it.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -67,11 +70,12 @@ def run(
     True
     """
     watch = Stopwatch()
-    W = matchings.to_matrix()
+    W = matchings.to_matrix(dtype)
     with watch("eigenvectors"):
         V, _ = eigenpairs(W, universe, rng=rng)
     d = V.shape[1]
-    best = U = V @ orthonormalise(rng.standard_normal((d, d)))[0]
+    best = U = V @ orthonormalise(rng.standard_normal((d, d)).astype(V.dtype))[0]
+    identity = np.eye(d, dtype=V.dtype)
     least, n_iter, status = np.inf, 0, "iteration limit reached before the steps became short; raise max_iter"
     with watch("iterations"):
         for n_iter in range(1, max_iter + 1):
@@ -87,11 +91,11 @@ def run(
                 status = "stopped by the callback"
                 break
             move = length * d**0.5 / norm * direction
-            U = U @ orthonormalise(np.eye(d) - move)[0] if penalty is None else orthonormalise(U - move)[0]
-    signs = np.where((best**3).sum(axis=0) < 0, -1.0, 1.0)
+            U = U @ orthonormalise(identity - move)[0] if penalty is None else orthonormalise(U - move)[0]
+    flips = signs((best**3).sum(axis=0))
     l1 = float(abs(best).sum())
     return finish(
-        best * signs, matchings, universe, watch, status=status, n_iter=n_iter, l1=l1, cost=least, signs=signs
+        best * flips, matchings, universe, watch, status=status, n_iter=n_iter, l1=l1, cost=least, signs=flips
     )
 
 

@@ -33,6 +33,7 @@ def tracks(
     Notes
     -----
     The universe has as many points as tracks are found; the size asked for is not used.
+    There is no matrix and no choice of precision: match weights count as float64.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.iterate import Rotation, iterate
@@ -33,6 +34,7 @@ def run(
     tol: float = 1e-5,
     max_iter: int = 200,
     p: int = 3,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Find the dominant subspace, then turn its basis by ``QR = Z(U_t), U_{t+1} = U_t Q`` (equations 2 and 3).
 
@@ -45,6 +47,8 @@ def run(
         Relative growth of f at which stage one stops, and its most iterations.
     p
         Power of the secondary objective g(U) = Σ U_ij^p.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -57,7 +61,9 @@ def run(
     [0, 1]
     """
     watch = Stopwatch()
-    found = stage_one(matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter)
+    found = stage_one(
+        matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter, dtype=dtype
+    )
     with watch("rotation"):
         turned = iterate(
             found.V,

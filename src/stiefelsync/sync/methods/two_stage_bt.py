@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.iterate import Rotation, iterate, settled
@@ -34,6 +35,7 @@ def run(
     max_iter: int = 200,
     max_rotations: int = 1000,
     p: int = 3,
+    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Find the dominant subspace, then climb ``g(U) = Σ U_ij^p`` over its bases by gradient steps with backtracking.
 
@@ -45,6 +47,8 @@ def run(
         Most iterations of stage one, and of stage two.
     p
         Power of the secondary objective.
+    dtype
+        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -57,7 +61,9 @@ def run(
     'converged'
     """
     watch = Stopwatch()
-    found = stage_one(matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter)
+    found = stage_one(
+        matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter, dtype=dtype
+    )
     with watch("rotation"):
         turned = iterate(
             found.V,

@@ -31,7 +31,7 @@ def run(
 ) -> Outcome:
     """Label every connected component of the match graph; unmatch those that hold two points of one object.
 
-    The universe size and match weights play no part. A point without matches stays unmatched.
+    The universe size, match weights and hence precision play no part. A point without matches stays unmatched.
 
     Notes
     -----
