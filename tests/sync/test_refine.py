@@ -77,6 +77,35 @@ def test_soft_and_hard_counts_agree_on_hard_labels(problem):
     np.testing.assert_allclose(soft.holders, hard.holders)
 
 
+def test_hard_labels_are_multiplied_as_a_matrix_is(problem):
+    matchings, _ = problem
+    matchings = matchings.with_weights(np.random.default_rng(1).random(matchings.n_matches) + 0.1)
+    evidence = Evidence.of(matchings, 14)
+    labels = random_labels(matchings, 14, np.random.default_rng(0))
+    labels[::5] = -1
+    W = evidence.matrix(evidence.weights)
+    np.testing.assert_allclose(W.toarray() + np.eye(len(labels)), _mean_one(matchings), rtol=1e-12)
+    assert all((np.diff(evidence.indices[a:b]) > 0).all() for a, b in pairwise(evidence.indptr))
+    expected = W @ evidence.one_hot(labels)
+    np.testing.assert_allclose(evidence.product(labels, evidence.weights), expected, rtol=1e-12)
+    a, b = matchings.offsets[[2, 5]].tolist()
+    np.testing.assert_allclose(evidence.product(labels, evidence.weights, a, b), expected[a:b], rtol=1e-12)
+
+
+def _mean_one(matchings):
+    return matchings.with_weights(matchings.weights / matchings.weights.mean()).to_matrix().toarray()
+
+
+def test_counts_follow_the_labels():
+    matchings, truth = datasets.synthetic(10, 6, 0.7, 0.3, rng=0)
+    evidence = Evidence.of(matchings, 10)
+    labels = truth.copy()
+    first = tally(evidence, labels).right.sum()
+    labels[: matchings.sizes[0]] = -1
+    assert tally(evidence, labels).right.sum() < first
+    assert tally(evidence, truth).right.sum() == first
+
+
 def test_counts_by_hand():
     # Objects {0: a b}, {1: a b}, {2: a}; the match b-b of (0, 1) is missing, that of 0's b with 2's a is wrong.
     matchings = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])
@@ -194,6 +223,26 @@ def test_filtered_block_iteration_agrees_with_eigh():
     V = dominant(lambda U: N @ U, V, 20, tol=1e-10, max_products=200)
     assert np.trace(V.T @ (N @ V)) == pytest.approx(values[-20:].sum(), rel=1e-6)
     np.testing.assert_allclose(np.linalg.svd(V.T @ vectors[:, -20:])[1], 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("c", [6, 10, 20])
+def test_a_start_may_begin_near_another_of_any_width_and_saves_products_at_the_same(monkeypatch, c):
+    matchings, truth = datasets.synthetic(10, 80, 1.0, 0.7, rng=0)
+    evidence = Evidence.of(matchings, 10)
+    products = []
+
+    def counted(W):
+        multiply = sparse_product(W)
+        return lambda U: (products.append(1), multiply(U))[1]
+
+    monkeypatch.setattr(start, "sparse_product", counted)
+    A, rng = evidence.matrix(evidence.weights), np.random.default_rng(0)
+    near = spectral_start(A, c, rng=rng)
+    products.clear()
+    assert score(spectral_start(A, 10, rng=rng).argmax(axis=1), truth).fscore == 1.0
+    cold = len(products)
+    assert score(spectral_start(A, 10, rng=rng, near=near).argmax(axis=1), truth).fscore == 1.0
+    assert c != 10 or len(products) - cold < cold
 
 
 @pytest.mark.parametrize("failure", ["raises", "nan"])

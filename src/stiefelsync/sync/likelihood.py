@@ -78,7 +78,7 @@ class Evidence:
         # In this order, entries below the diagonal first, every row arrives sorted.
         both = sparse.coo_array((np.append(w, w), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
         W: Any = both.tocsr()
-        return cls(matchings, d, W.indptr.astype(np.int32), W.indices.astype(np.int32), W.data)
+        return cls(matchings, d, W.indptr.astype(np.int32, copy=False), W.indices.astype(np.int32, copy=False), W.data)
 
     @cached_property
     def owner(self) -> Ints:
@@ -102,8 +102,8 @@ class Evidence:
 
     @cached_property
     def cells(self) -> Ints:
-        """For every stored entry of W where its row begins in an array of shape (m, d + 1); shape (nnz,)."""
-        return np.repeat(np.arange(self.matchings.n_points) * (self.d + 1), np.diff(self.indptr))
+        """For every stored entry of W column 1 of its row in an array of shape (m, d + 1); shape (nnz,)."""
+        return np.repeat(np.arange(self.matchings.n_points) * (self.d + 1) + 1, np.diff(self.indptr))
 
     @cached_property
     def compared(self) -> Floats:
@@ -153,7 +153,9 @@ class Evidence:
         b = self.matchings.n_points if b is None else b
         here = slice(self.indptr[a], self.indptr[b])
         # Unmatched neighbours (label -1) fall into a column in front, which is cut off.
-        at = labels.take(self.indices[here]) + (self.cells[here] + (1 - a * (self.d + 1)))
+        at = labels.take(self.indices[here])
+        at += self.cells[here]
+        at -= a * (self.d + 1)
         sums: Any = np.bincount(at, values[here], minlength=(b - a) * (self.d + 1))
         return np.asarray(sums.reshape(b - a, self.d + 1)[:, 1:])
 

@@ -182,9 +182,10 @@ class _State:
         d = self.evidence.d
         occupied = np.bincount(new % (d + 1), minlength=d + 1) - np.bincount(old % (d + 1), minlength=d + 1)
         columns = np.flatnonzero(occupied[:d])
-        self.O[i, columns] += occupied[columns]
-        self.holders[columns] += occupied[columns]
-        self.shared[:, columns] += np.outer(self.rates.size[:, i], occupied[columns])
+        if len(columns):
+            self.O[i, columns] += occupied[columns]
+            self.holders[columns] += occupied[columns]
+            self.shared[:, columns] += np.outer(self.rates.size[:, i], occupied[columns])
         if self.seen is not None:
             a, b = self.offsets[i], self.offsets[i + 1]
             moved = np.flatnonzero(new != old)
@@ -204,6 +205,6 @@ def assign(S: Floats) -> Ints:
     [1, 0]
     """
     best = np.asarray(S.argmax(axis=1), dtype=np.int64)
-    if len(np.unique(best)) == len(best):
+    if np.bincount(best, minlength=1).max() == 1:
         return best
     return np.asarray(linear_sum_assignment(S, maximize=True)[1], dtype=np.int64)

@@ -93,7 +93,7 @@ def spectral_start(
         N[np.diag_indices(m)] += diagonal * s**2
         return rotate(dominant_subspace(N, d, method="eigh").V)
     width = min(m, d + max(4, d // 8))
-    product = sparse_product(A.astype(np.float32))
+    product = sparse_product(sparse.csr_array((A.data.astype(np.float32), A.indices, A.indptr), shape=(m, m)))
     left, own = s[:, None].astype(np.float32), (diagonal * s[:, None] ** 2).astype(np.float32)
 
     def multiply(V: NDArray[Any]) -> NDArray[Any]:
