@@ -201,12 +201,33 @@ def test_squares_are_cycles_of_four_without_opposite_conflicts(seed: int) -> Non
     np.testing.assert_allclose(large_rules.squares(q), value / (1 + value))
 
 
+@pytest.mark.parametrize("k", [12, 80, 300])  # more than 64 objects do not fit into a word
 @pytest.mark.parametrize("seed", range(5))
-def test_conflicting(seed: int) -> None:
-    q = quotient(np.random.default_rng(seed))
+def test_conflicting(seed: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    q = quotient(np.random.default_rng(seed), n=80, k=k)
     A, B = np.triu_indices(q.n, 1)
     expected = [shares_an_object(q, i, j) for i, j in zip(A, B, strict=True)]
+    assert any(expected)
     np.testing.assert_array_equal(large_merge.conflicting(q, A, B), expected)
+    monkeypatch.setattr(large_merge, "_EDGES_PER_CHUNK", 3)
+    np.testing.assert_array_equal(large_merge.conflicting(q, A, B), expected)
+
+
+@pytest.mark.parametrize("n_wanted", [0, 50, 5_000])  # few are searched for, many go through a table first
+def test_find(n_wanted: int) -> None:
+    rng = np.random.default_rng(n_wanted)
+    keys = np.unique(rng.integers(0, 2**40, 500) // 1_000 * 1_024)  # many low bits in common
+    wanted = np.append(rng.choice(keys, n_wanted // 2), rng.integers(0, 2**40, n_wanted - n_wanted // 2))
+    which, where = large_merge.find(keys, wanted)
+    np.testing.assert_array_equal(np.sort(which), np.flatnonzero(np.isin(wanted, keys)))
+    np.testing.assert_array_equal(keys[where], wanted[which])
+
+
+@pytest.mark.parametrize("most", [2**10, 2**62])  # with and without room for the places in the low bits
+def test_ordered_is_a_stable_sort(most: int) -> None:
+    rng = np.random.default_rng(0)
+    keys = rng.choice(rng.integers(0, most, 300), 1_000)
+    np.testing.assert_array_equal(large_merge.ordered(keys), np.argsort(keys, kind="stable"))
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import mutual_best
+from stiefelsync.sync.large_merge import mutual_best, ordered
 
 __all__ = ["join"]
 
@@ -57,51 +57,61 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
     [0, 0, 0, 3, 0, 0]
     """
     track, m, joined = track.copy(), len(track), 0
-    key, _ = _bundles(track, ends)
+    a, b = ends.T
+    key, count = _bundles(track, a, b)
     involved = np.zeros(m, dtype=bool)
     involved[key // m] = involved[key % m] = True
     involved = involved[track]
-    inside = np.flatnonzero(involved[ends[:, 0]] & involved[ends[:, 1]])
-    ends, weights = ends[inside], weights[inside]
+    inside = np.flatnonzero(involved[a] & involved[b])
+    a, b, weights = a[inside], b[inside], weights[inside]
     tried = key[:0]
     for _ in range(_MOST_ROUNDS):
-        key, count = _bundles(track, ends)
-        fresh = ~np.isin(key, tried)
-        key, count = key[fresh], count[fresh]
-        if not len(key):
+        fresh = np.flatnonzero(~np.isin(key, tried))
+        if not len(fresh):
             break
-        chosen = mutual_best(key // m, key % m, count.astype(np.float64), m)
-        pairs = np.stack([key[chosen] // m, key[chosen] % m], axis=1)
-        tried = np.append(tried, key[chosen])
-        joined += _join_pairs(track, objects, ends, weights, pairs)
+        A, B = key[fresh] // m, key[fresh] % m
+        chosen = mutual_best(A, B, count[fresh].astype(np.float64), m)
+        gained = _join_pairs(track, objects, a, b, weights, A[chosen], B[chosen])
+        tried = np.append(tried, key[fresh][chosen])
+        if gained:
+            key, count = _bundles(track, a, b)
+        joined += gained
     return track, joined
 
 
-def _bundles(track: Ints, ends: Ints) -> tuple[Ints, Ints]:
+def _bundles(track: Ints, a: Ints, b: Ints) -> tuple[Ints, Ints]:
     """Return the pairs of tracks A < B with at least two matches between them, as A·m + B, and their numbers."""
-    A, B = track[ends[:, 0]], track[ends[:, 1]]
-    key = np.sort((np.minimum(A, B) * len(track) + np.maximum(A, B))[A != B])
+    A, B = track[a], track[b]
+    apart = np.flatnonzero(A != B)
+    A, B = A[apart], B[apart]
+    key = np.sort(np.minimum(A, B) * len(track) + np.maximum(A, B))
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
     count = np.diff(np.append(first, len(key)))
-    return key[first[count > 1]], count[count > 1]
+    several = np.flatnonzero(count > 1)
+    return key[first[several]], count[several]
 
 
-def _join_pairs(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Floats, pairs: Ints) -> int:
-    """Join those of the pairs of tracks, shape (n, 2), disjoint, that gain by it; change `track`, return how many."""
-    m, n = len(track), len(pairs)
+def _join_pairs(
+    track: Ints, objects: NDArray[np.integer[Any]], a: Ints, b: Ints, weights: Floats, A: Ints, B: Ints
+) -> int:
+    """Join those pairs of tracks A and B, shape (n,), disjoint, that gain by it; change `track`, return how many."""
+    m, n = len(track), len(A)
     group = np.full(m, -1)
-    group[pairs.T] = np.arange(n)
+    group[A] = group[B] = np.arange(n)
     group = group[track]
-    within = np.flatnonzero((group[ends[:, 0]] >= 0) & (group[ends[:, 0]] == group[ends[:, 1]]))
-    (a, b), w = ends[within].T, weights[within]
     of = group[a]
+    within = np.flatnonzero((of >= 0) & (of == group[b]))
+    a, b, w, of = a[within], b[within], weights[within], of[within]
     degree = np.bincount(a, weights=w, minlength=m) + np.bincount(b, weights=w, minlength=m)
     points = np.flatnonzero(group >= 0)
-    points = points[np.lexsort((-degree[points], objects[points], group[points]))]
-    again = (group[points[1:]] == group[points[:-1]]) & (objects[points[1:]] == objects[points[:-1]])
-    stays = np.zeros(m, dtype=bool)
-    stays[points] = np.append(True, ~again)[: len(points)]
-    same, both = track[a] == track[b], stays[a] & stays[b]
+    place = group[points] * (int(objects.max(initial=0)) + 1) + objects[points]
+    order = ordered(place)
+    points, place = points[order], place[order]
+    twice = np.flatnonzero(place[1:] == place[:-1])
+    one, two = points[twice], points[twice + 1]
+    stays = np.ones(m, dtype=bool)
+    stays[np.where(degree[one] < degree[two], one, two)] = False
+    same, both = np.flatnonzero(track[a] == track[b]), np.flatnonzero(stays[a] & stays[b])
     before = np.bincount(of[same], weights=w[same], minlength=n)
     after = np.bincount(of[both], weights=w[both], minlength=n)
     gains = after > before

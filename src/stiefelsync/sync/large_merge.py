@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Quotient", "conflicting", "find", "merge", "mutual_best", "prune", "ranges", "singletons"]
+__all__ = ["Quotient", "conflicting", "find", "merge", "mutual_best", "ordered", "prune", "singletons", "spread"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -21,7 +20,9 @@ Bools = NDArray[np.bool_]
 
 _SHUFFLE = 2654435761  # odd, so multiplication by it permutes the 31-bit numbers
 _BITS = 31
-_EDGES_PER_CHUNK = 250_000
+_MOST_BITS = 63  # of a non-negative int64
+_SPARSE = 8  # at most one in so many places of a table is taken
+_EDGES_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
 @dataclass(frozen=True)
@@ -79,22 +80,28 @@ class Quotient:
         """Return the quotient without the edges whose numbers are given."""
         if not len(dropped):
             return self
-        keep = np.ones(self.n_edges, dtype=bool)
-        keep[dropped] = False
+        kept = np.ones(self.n_edges, dtype=bool)
+        kept[dropped] = False
+        keep = np.flatnonzero(kept)
         return replace(self, A=self.A[keep], B=self.B[keep], count=self.count[keep], weight=self.weight[keep])
 
 
-def ranges(start: Ints, counts: Ints) -> Ints:
+def spread(start: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Concatenate the ranges ``start[t], …, start[t] + counts[t] - 1``.
+
+    Returns
+    -------
+    which, joined : (Σ counts,) int64
+        The number t of the range that each entry belongs to, and the ranges.
 
     Examples
     --------
-    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
+    >>> [part.tolist() for part in spread(np.array([5, 0]), np.array([2, 3]))]
+    [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
     """
-    before = np.cumsum(counts) - counts
-    joined: Ints = np.arange(int(counts.sum())) + np.repeat(start - before, counts)
-    return joined
+    which = np.repeat(np.arange(len(counts)), counts)
+    shift = start - np.cumsum(counts) + counts
+    return which, np.arange(len(which)) + shift[which]
 
 
 def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
@@ -107,7 +114,7 @@ def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
     Notes
     -----
-    O(w log K), several times faster if `wanted` is nearly sorted, for the search then stays in the cache.
+    O(w log K); if w > K, O(K + w) and O(log K) for each number that shares its low bits with one that is there.
 
     Examples
     --------
@@ -116,9 +123,36 @@ def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
     """
     if not len(keys):
         return keys, keys
+    which = np.arange(len(wanted))
+    if len(wanted) > len(keys):
+        # Only numbers whose low bits occur among the keys need be searched for.
+        mask = (1 << (_SPARSE * len(keys)).bit_length()) - 1
+        occurs = np.zeros(mask + 1, dtype=bool)
+        occurs[keys & mask] = True
+        which = np.flatnonzero(occurs[wanted & mask])
+        wanted = wanted[which]
     where = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    which = np.flatnonzero(keys[where] == wanted)
-    return which, where[which]
+    found = np.flatnonzero(keys[where] == wanted)
+    return which[found], where[found]
+
+
+def ordered(keys: Ints) -> Ints:
+    """Return the order that sorts non-negative numbers, equal ones as they stand.
+
+    Notes
+    -----
+    Numbers are sorted several times faster than their places, so places are put into the low bits if there is room.
+
+    Examples
+    --------
+    >>> ordered(np.array([7, 2, 7, 0])).tolist()
+    [3, 1, 0, 2]
+    """
+    bits = len(keys).bit_length()
+    if int(keys.max(initial=0)).bit_length() + bits > _MOST_BITS:
+        return np.argsort(keys, kind="stable")
+    packed: Ints = np.sort((keys << bits) | np.arange(len(keys)))
+    return packed & ((1 << bits) - 1)
 
 
 def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quotient:
@@ -139,19 +173,10 @@ def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quot
     (3, [0, 0], [1, 2])
     """
     n = len(points)
-    key = ends[:, 0] * n + ends[:, 1]
-    order = np.argsort(key)
-    key = key[order]
-    count = np.ones(len(key), dtype=np.int64)
+    graph = sparse.coo_array((weights, tuple(ends.T)), shape=(n, n)).tocsr()
+    A, B = np.repeat(np.arange(n), np.diff(graph.indptr)), graph.indices.astype(np.int64)
     return Quotient(
-        points,
-        objects,
-        np.arange(n + 1),
-        key // max(n, 1),
-        key % max(n, 1),
-        count,
-        weights[order],
-        np.zeros(n, dtype=bool),
+        points, objects, np.arange(n + 1), A, B, np.ones(len(A), dtype=np.int64), graph.data, np.zeros(n, dtype=bool)
     )
 
 
@@ -160,21 +185,29 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
 
     Notes
     -----
-    O(Σ min(|A|, |B|) log p): the smaller cluster's objects are looked up in the larger one, in the order of the
-    larger, which keeps the search in the cache.
+    A cluster's objects, modulo 64, are bits of one word. Words that do not meet say no; words that meet say yes if all
+    objects of both clusters lie within 64 in a row. O(p + E) for that; for the pairs left the smaller cluster's objects
+    are looked up in the larger, O(Σ min(|A|, |B|) log p).
     """
     bad = np.zeros(len(A), dtype=bool)
-    sizes, k = q.sizes, int(q.objects.max(initial=0)) + 1
+    if not len(A):
+        return bad
+    word = np.bitwise_or.reduceat(1 << (q.objects & 63), q.start[:-1])
+    low, high = q.objects[q.start[:-1]], q.objects[q.start[1:] - 1]
+    meet = np.flatnonzero(word[A] & word[B])
+    left, right = A[meet], B[meet]
+    near = np.maximum(high[left], high[right]) - np.minimum(low[left], low[right]) < 64
+    bad[meet[near]] = True
+    unsure, sizes, k = meet[~near], q.sizes, int(q.objects.max()) + 1
     keys = q.clusters * k + q.objects
-    for first in range(0, len(A), _EDGES_PER_CHUNK):
-        left, right = A[first : first + _EDGES_PER_CHUNK], B[first : first + _EDGES_PER_CHUNK]
+    for first in range(0, len(unsure), _EDGES_PER_CHUNK):
+        edges = unsure[first : first + _EDGES_PER_CHUNK]
+        left, right = A[edges], B[edges]
         swap = sizes[left] > sizes[right]
         small, large = np.where(swap, right, left), np.where(swap, left, right)
-        order = np.argsort(large)
-        small, large = small[order], large[order]
-        n = sizes[small]
-        found, _ = find(keys, np.repeat(large * k, n) + q.objects[ranges(q.start[small], n)])
-        bad[first + np.repeat(order, n)[found]] = True
+        which, place = spread(q.start[small], sizes[small])
+        found, _ = find(keys, (large * k)[which] + q.objects[place])
+        bad[edges[which[found]]] = True
     return bad
 
 
@@ -194,12 +227,13 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     active[q.A] = active[q.B] = True
     cluster = q.clusters
     stays = active[cluster]
+    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
     place = np.cumsum(active) - 1
     rest = Quotient(
-        q.points[stays], q.objects[stays], np.append(0, np.cumsum(q.sizes[active])),
+        q.points[stay], q.objects[stay], np.append(0, np.cumsum(q.sizes[active])),
         place[q.A], place[q.B], q.count, q.weight, np.zeros(int(active.sum()), dtype=bool),
     )  # fmt: skip
-    return rest, q.points[~stays], q.points[q.start[cluster[~stays]]]
+    return rest, q.points[go], q.points[q.start[cluster[go]]]
 
 
 def merge(q: Quotient, gain: Floats) -> Quotient:
@@ -220,18 +254,23 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     candidates = np.flatnonzero(gain > 0)
     A, B = q.A[candidates], q.B[candidates]
     best_of_A, best_of_B = _best(A, B, gain[candidates], q.n)
-    chosen = best_of_A | best_of_B
-    tree = _components(A[chosen], B[chosen], q.n)
-    broken = _broken(q, tree)
-    if broken.any():
-        pairs = best_of_A & best_of_B & broken[tree[A]]
-        clash = conflicting(q, A[pairs], B[pairs])
-        chosen &= ~broken[tree[A]]
-        chosen[np.flatnonzero(pairs)[~clash]] = True
-        tree = _components(A[chosen], B[chosen], q.n)
-        q = q.without(candidates[pairs][clash])
+    from_A, from_B, pairs = (np.flatnonzero(best) for best in (best_of_A, best_of_B, best_of_A & best_of_B))
+    tree = np.arange(q.n)
+    tree[A[from_A]] = B[from_A]
+    tree[B[from_B]] = A[from_B]
+    tree[A[pairs]] = A[pairs]  # each tree has one such pair; its smaller end is the root
+    tree = _roots(tree)
+    broken = _broken(q, tree, np.flatnonzero(np.bincount(tree, minlength=q.n)[tree] > 1))
+    pairs = pairs[broken[A[pairs]]]
+    a, b = A[pairs], B[pairs]
+    tree = np.where(broken[tree], np.arange(q.n), tree)
+    tree[b] = a
+    clash = np.flatnonzero(_broken(q, tree, np.concatenate([a, b]))[a])
+    tree[b[clash]] = b[clash]
+    tree = _numbered(tree)
+    q = q.without(candidates[pairs[clash]])
     inside = np.bincount(tree)
-    order = np.argsort(_keys(q, tree))
+    order = ordered(np.repeat(tree * (int(q.objects.max()) + 1), q.sizes) + q.objects)
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
     edges = _contracted(tree[q.A], tree[q.B], q.count, q.weight, len(inside))
     return Quotient(q.points[order], q.objects[order], start, *edges, inside > 1)
@@ -260,33 +299,42 @@ def _best(A: Ints, B: Ints, gain: Floats, n: int) -> tuple[Bools, Bools]:
     return best[A] == priority, best[B] == priority
 
 
-def _components(A: Ints, B: Ints, n: int) -> Ints:
-    graph = sparse.coo_array((np.ones(len(A), dtype=np.int8), (A, B)), shape=(n, n))
-    tree: Ints = connected_components(graph, directed=False)[1].astype(np.int64)
+def _roots(tree: Ints) -> Ints:
+    """Follow the pointers of a forest, shape (n,), from every vertex to its root, which points to itself."""
+    while not np.array_equal(tree, further := tree[tree]):
+        tree = further
     return tree
 
 
-def _keys(q: Quotient, tree: Ints) -> Ints:
-    """Return a number per point that orders by the tree its cluster belongs to, then by object; shape (p,)."""
-    keys: Ints = np.repeat(tree * (int(q.objects.max()) + 1), q.sizes) + q.objects
-    return keys
+def _numbered(tree: Ints) -> Ints:
+    """Number trees, given by any member's name below n, by their first members; shape (n,)."""
+    n = len(tree)
+    first = np.empty(n, dtype=np.int64)
+    first[tree[::-1]] = np.arange(n - 1, -1, -1)  # the last write stays, and that is the first member
+    first = first[tree]
+    return (np.cumsum(first == np.arange(n)) - 1)[first]
 
 
-def _broken(q: Quotient, tree: Ints) -> Bools:
-    """Tell which trees of clusters hold two points of one object."""
-    keys = np.sort(_keys(q, tree))
-    twice = keys[1:][keys[1:] == keys[:-1]]
-    broken = np.zeros(int(tree.max()) + 1, dtype=bool)
-    broken[twice // (int(q.objects.max()) + 1)] = True
+def _broken(q: Quotient, tree: Ints, clusters: Ints) -> Bools:
+    """Tell which trees, by name, hold two points of one object in the given ones of their clusters; shape (n,)."""
+    k = int(q.objects.max()) + 1
+    which, place = spread(q.start[clusters], q.sizes[clusters])
+    keys = np.sort((tree[clusters] * k)[which] + q.objects[place])
+    broken = np.zeros(q.n, dtype=bool)
+    broken[keys[np.flatnonzero(keys[1:] == keys[:-1])] // k] = True
     return broken
 
 
 def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
     """Return the edges between different clusters, each once and sorted, with summed counts and weights."""
-    between = A != B
-    low, high = np.minimum(A, B)[between], np.maximum(A, B)[between]
-    # One complex matrix sorts the edges and adds up counts (real) and weights (imaginary) in a single pass.
-    both = count[between] + 1j * weight[between]
-    graph = sparse.coo_array((both, (low, high)), shape=(n, n)).tocsr()
-    row = np.repeat(np.arange(n), np.diff(graph.indptr))
-    return row, graph.indices.astype(np.int64), np.rint(graph.data.real).astype(np.int64), graph.data.imag.copy()
+    between = np.flatnonzero(A != B)
+    A, B = A[between], B[between]
+    key = np.minimum(A, B) * n + np.maximum(A, B)
+    order = ordered(key)
+    key, between = key[order], between[order]
+    first = np.append(True, key[1:] != key[:-1])[: len(key)]
+    edge = np.cumsum(first) - 1
+    key = key[np.flatnonzero(first)]
+    counts = np.bincount(edge, weights=count[between]).astype(np.int64)
+    weights = np.bincount(edge, weights=weight[between]).astype(np.float64, copy=False)  # int if there is no edge
+    return key // n, key % n, counts, weights

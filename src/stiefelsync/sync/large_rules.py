@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import Quotient, conflicting, find, ranges
+from stiefelsync.sync.large_merge import Quotient, conflicting, find, ordered, spread
 
 __all__ = ["Rule", "evidence", "few_choices", "parallel", "squares", "triangle_counts", "triangles"]
 
@@ -19,14 +19,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rule = Callable[[Quotient], Floats]
 
-_PATHS_PER_CHUNK = 1_000_000  # arrays of a few megabytes stay in the cache
+_PATHS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 _HUB = 64
 
 
 def evidence(q: Quotient, rule: Rule) -> Floats:
     """Return the evidence of one rule, with parallel matches before everything else; shape (E,)."""
-    bundle = parallel(q)
-    return np.where(bundle > 0, 1 + bundle, rule(q))
+    gain, bundle = rule(q), parallel(q)
+    some = np.flatnonzero(bundle > 0)
+    gain[some] = 1 + bundle[some]
+    return gain
 
 
 def parallel(q: Quotient) -> Floats:
@@ -36,8 +38,10 @@ def parallel(q: Quotient) -> Floats:
     -----
     O(E). A cycle of matches of any length ends as such a bundle once the rest of it is merged.
     """
-    sizes = q.sizes
-    return np.where(q.count >= 2, q.weight / (sizes[q.A] * sizes[q.B]), 0.0)
+    density, sizes = np.zeros(q.n_edges), q.sizes
+    some = np.flatnonzero(q.count >= 2)
+    density[some] = q.weight[some] / (sizes[q.A[some]] * sizes[q.B[some]])
+    return density
 
 
 def triangles(q: Quotient) -> Floats:
@@ -63,7 +67,7 @@ def triangle_counts(A: Ints, B: Ints, n: int) -> Ints:
     [1, 1, 1, 0]
     """
     key = A * n + B
-    out = np.searchsorted(A, np.arange(n + 1))
+    out = np.append(0, np.cumsum(np.bincount(A, minlength=n)))
     paths = np.diff(out)[B]
     total = np.append(0, np.cumsum(paths))
     support = np.zeros(len(A), dtype=np.int64)
@@ -71,11 +75,11 @@ def triangle_counts(A: Ints, B: Ints, n: int) -> Ints:
     while first < len(A):
         last = max(int(np.searchsorted(total, total[first] + _PATHS_PER_CHUNK, side="right")) - 1, first + 1)
         edges = slice(first, last)
-        # Paths a < c < b made of the edges `one` and `two`; the third side is looked up.
-        one = np.repeat(np.arange(first, last), paths[edges])
-        two = ranges(out[B[edges]], paths[edges])
-        closed, three = find(key, np.repeat(A[edges] * n, paths[edges]) + B[two])
-        for side in (one[closed], two[closed], three):
+        # Paths a < c < b made of the edges `one` and `two`; the third side is looked up among the edges of the same a.
+        one, two = spread(out[B[edges]], paths[edges])
+        low, high = out[A[first]], out[A[last - 1] + 1]
+        closed, three = find(key[low:high], (A[edges] * n)[one] + B[two])
+        for side in (first + one[closed], two[closed], low + three):
             np.add.at(support, side, 1)
         first = last
     return support
@@ -90,15 +94,15 @@ def squares(q: Quotient) -> Floats:
     """
     E, n = q.n_edges, q.n
     source, end = np.concatenate([q.A, q.B]), np.concatenate([q.B, q.A])
-    order = np.argsort(source * n + end)
+    order = ordered(source * n + end)
     end, edge = end[order], order % E
     degree = np.bincount(source, minlength=n)
     each = np.repeat(degree, degree)
     later = np.where(each <= _HUB, np.repeat(np.cumsum(degree), degree) - np.arange(2 * E) - 1, 0)
-    one, two = np.repeat(np.arange(2 * E), later), ranges(np.arange(2 * E) + 1, later)
+    one, two = spread(np.arange(2 * E) + 1, later)
     # Two neighbours x < y of one cluster; x and y that share two clusters close a square.
     key = end[one] * n + end[two]
-    order = np.argsort(key)
+    order = ordered(key)
     one, two, key = one[order], two[order], key[order]
     group = np.cumsum(np.append(0, key[1:] != key[:-1])[: len(key)])
     shared = np.bincount(group)[group]
@@ -129,6 +133,7 @@ def few_choices(q: Quotient, most: int = 1) -> Floats:
 
 def _graded(q: Quotient, support: Ints | Floats) -> Floats:
     """Map support to [0, 1), weighed by how reliable the matches are."""
-    value = support * (q.weight / q.count)
-    graded: Floats = value / (1 + value)
+    graded, some = np.zeros(q.n_edges), np.flatnonzero(support)
+    value = support[some] * (q.weight[some] / q.count[some])
+    graded[some] = value / (1 + value)
     return graded
