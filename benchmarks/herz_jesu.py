@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import Matchings, io, synchronise
+from stiefelsync.matching import neighbours
 from stiefelsync.matching.near import merge_near
 
 THRESHOLD = 6.0  # pixels between a point and the true epipolar line of its match
@@ -62,14 +65,16 @@ def load(folder: Path, source: str) -> tuple[Matchings, Bools]:
 def answers(matchings: Matchings) -> Iterator[tuple[str, Bools]]:
     """Yield the name of an answer and which matches it keeps."""
     yield "input", np.ones(matchings.n_matches, dtype=bool)
-    for name, method in (("union-find, conflicting tracks discarded", "union-find"), ("tracks", "tracks")):
-        yield name, kept(matchings, np.arange(matchings.n_points), matchings, method)
+    themselves = np.arange(matchings.n_points)
+    yield "union-find, conflicting tracks discarded", kept(matchings, themselves, matchings, method="union-find")
+    yield "tracks, without positions", kept(matchings, themselves, matchings, method="tracks", neighbours=0)
+    yield "tracks", kept(matchings, themselves, matchings, method="tracks")
     merged, stands = merge_near(matchings, NEAR)
-    yield f"tracks, keypoints within {NEAR:g} px as one", kept(matchings, stands, merged, "tracks")
+    yield f"tracks, keypoints within {NEAR:g} px as one", kept(matchings, stands, merged, method="tracks")
 
 
-def kept(original: Matchings, stands: NDArray[np.int64], problem: Matchings, method: str) -> Bools:
-    labels = synchronise(problem, method=method).labels
+def kept(original: Matchings, stands: NDArray[np.int64], problem: Matchings, **options: Any) -> Bools:
+    labels = synchronise(problem, **options).labels
     ends = labels[stands[original.endpoints]]
     return (ends[:, 0] == ends[:, 1]) & (ends[:, 0] >= 0)
 
@@ -80,8 +85,24 @@ def rates(keep: Bools, true: Bools) -> tuple[float, float, float]:
     return precision, recall, 2 * precision * recall / (precision + recall)
 
 
+def sensitivity(folder: Path) -> None:
+    """Print how many raw matches have no support, by the number of neighbours and the tolerance."""
+    matchings, true = load(folder, "matches")
+    usual = neighbours.TOLERANCE
+    print("| neighbours | tolerance | wrong ones without support | true ones without support |")
+    print("|---|---|---|---|")
+    for asked in (4, 8, 16):
+        for neighbours.TOLERANCE in (0.4, usual, 0.6):
+            alone = neighbours.neighbour_support(matchings, asked) == 0
+            print(f"| {asked} | {neighbours.TOLERANCE:g} | {(alone & ~true).sum()} | {(alone & true).sum()} |")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sensitivity", action="store_true", help="the choice of neighbours and tolerance instead")
     folder = Path(os.environ["STIEFELSYNC_DATA"]) / "herz-jesu-p8"
+    if parser.parse_args().sensitivity:
+        return sensitivity(folder)
     print("| matches | answer | kept | wrong ones removed | true ones removed | precision | recall | fscore |")
     print("|---|---|---|---|---|---|---|---|")
     for word, source in (("raw", "matches"), ("verified", "two_view_geometries")):

@@ -59,14 +59,13 @@ def test_tracks_of_a_synthetic_scene(pycolmap: Any, tmp_path: Path, ratio: float
 def test_herz_jesu_with_true_cameras(data_dir: Path, source: str) -> None:
     problem, true = herz_jesu.load(data_dir / "herz-jesu-p8", source)
     assert true.mean() == pytest.approx({"matches": 0.975, "two_view_geometries": 0.999}[source], abs=5e-4)
-    given, discarded, tracks, near = (herz_jesu.rates(keep, true) for _, keep in herz_jesu.answers(problem))
-    for precision, recall, fscore in (tracks, near):
+    given, discarded, cycles, tracks, near = (herz_jesu.rates(keep, true) for _, keep in herz_jesu.answers(problem))
+    for precision, recall, fscore in (cycles, tracks, near):
         assert precision > given[0]
         assert recall >= 0.98
         assert fscore > discarded[2]
-    # Of keypoints found twice a track can hold one, and the other's true matches have to go unless both are one point.
-    if source == "matches":
-        assert near[2] >= given[2]
+    if source == "matches":  # of verified matches hardly any is wrong, and keypoints found twice cost more than that
+        assert tracks[2] > given[2] > cycles[2]
 
 
 @pytest.mark.data
@@ -85,7 +84,7 @@ def test_sceaux_is_reconstructed_as_well(pycolmap: Any, data_dir: Path, tmp_path
         folder = tmp_path / f"map-{database.stem}"
         folder.mkdir()
         shutil.copyfile(database, folder / "database.db")  # opening a database with pycolmap rewrites it
-        options = pycolmap.IncrementalPipelineOptions(random_seed=0)
+        options = pycolmap.IncrementalPipelineOptions(random_seed=0, num_threads=1)
         found = pycolmap.incremental_mapping(folder / "database.db", data_dir / "sceaux" / "images", folder, options)
         best = max(found.values(), key=lambda reconstruction: reconstruction.num_reg_images())
         return best.num_reg_images(), [[e.image_id for e in p.track.elements] for p in best.points3D.values()]
@@ -93,10 +92,10 @@ def test_sceaux_is_reconstructed_as_well(pycolmap: Any, data_dir: Path, tmp_path
     (images, old), (still, new) = tracks(original), tracks(clean)
     assert images == still == 11
     assert len(new) >= 0.99 * len(old)
-    # The original has tracks in which an image occurs twice; counting each once, at most half a per cent is lost.
+    # The original has tracks in which an image occurs twice, which makes no track longer.
     assert any(len(set(track)) < len(track) for track in old)
     assert all(len(set(track)) == len(track) for track in new)
-    assert sum(map(len, new)) >= 0.995 * sum(len(set(track)) for track in old)
+    assert np.mean([len(set(track)) for track in new]) >= np.mean([len(set(track)) for track in old])
 
 
 def test_near_points_are_merged_only_where_matches_connect_them() -> None:

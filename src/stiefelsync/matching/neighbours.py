@@ -1,0 +1,129 @@
+"""Do matches that start side by side end side by side? Evidence from positions, where cycles have none."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["neighbour_support"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+TOLERANCE = 0.5
+"""Matches agree if their offsets differ by less than this share of the longer one."""
+
+_ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a factor of √2 from 1/16 to 16
+_ROUNDS = 5  # of taking the mean
+_MATCHES_PER_CHUNK = 100_000
+
+
+def neighbour_support(matchings: Matchings, neighbours: int = 8) -> Floats:
+    """Return how far every match moves with its nearest matches between the same two objects.
+
+    Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex numbers. What is
+    around x lies turned and scaled around y, so that ``y' − y ≈ z·(x' − x)`` with one z for the two objects: the
+    commonest ratio of offsets. The two matches agree by ``max(0, 1 − 2·|Δy − z·Δx| / max(|Δy|, |z·Δx|))``. The support
+    is the mean of that over the nearest matches in the first object and those in the second.
+
+    Parameters
+    ----------
+    matchings
+        With coordinates.
+    neighbours
+        How many of the nearest matches to ask, in each of the two objects.
+
+    Returns
+    -------
+    (M,) float64
+        In [0, 1]; 0 where no neighbour agrees at all. 1, nothing known, for matches with an unknown position and
+        those between objects with no more than `neighbours` matches.
+
+    Notes
+    -----
+    O(M·(neighbours + log M)), all pairs of objects at once, in chunks. Turning, moving or scaling the points of
+    an object changes next to nothing. It takes smooth motion for granted, as of images of surfaces: three quarters of
+    the matches of photographs have a support above .6. Of points that move at random three quarters have less than
+    about .1, and the figures mean nothing.
+
+    Examples
+    --------
+    A grid of 16 points turned by a right angle; the last match leads across the grid.
+
+    >>> grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
+    >>> turned, partner = grid @ [[0, 1], [-1, 0]], np.append(np.arange(1, 15), 0)
+    >>> problem = Matchings.from_pairs(
+    ...     {(0, 1): np.stack([np.arange(1, 16), partner], axis=1)}, [16, 16], coordinates=np.vstack([grid, turned])
+    ... )
+    >>> (neighbour_support(problem) == 0).nonzero()[0].tolist()
+    [14]
+    """
+    if matchings.coordinates is None:
+        raise InputError("these matches have no coordinates; their neighbours are unknown")
+    if neighbours < 1:
+        raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
+    place = np.asarray(matchings.coordinates, dtype=np.float64) @ np.array([1, 1j])
+    x, y = place[matchings.endpoints].T
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    pair = matchings.match_pairs[known]
+    known = known[np.bincount(pair, minlength=1)[pair] > neighbours]
+    support = np.ones(matchings.n_matches)
+    for chunk in _chunks(matchings.match_pairs[known]):
+        some = known[chunk]
+        support[some] = _support(x[some], y[some], matchings.match_pairs[some], neighbours)
+    return support
+
+
+def _chunks(pair: Ints) -> list[slice]:
+    """Split matches sorted by pair into runs of whole pairs, about `_MATCHES_PER_CHUNK` each."""
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    first = starts[np.flatnonzero(np.diff(starts // _MATCHES_PER_CHUNK, prepend=-1))]
+    return [slice(a, b) for a, b in pairwise([*first.tolist(), len(pair)])]
+
+
+def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int) -> Floats:
+    """Return the support of matches between the positions x and y, shape (n,), sorted by pair."""
+    _, group = np.unique(pair, return_inverse=True)
+    near = np.hstack([_nearest(x, group, neighbours), _nearest(y, group, neighbours)])
+    dx, dy = x[near] - x[:, None], y[near] - y[:, None]
+    ratio = np.divide(dy, dx, out=np.zeros_like(dx), where=dx != 0)
+    dx *= _commonest(ratio, group)[group][:, None]
+    longer = np.maximum(np.abs(dx), np.abs(dy))
+    error = np.divide(np.abs(dy - dx), longer, out=np.ones_like(longer), where=longer > 0)
+    return np.asarray(np.maximum(0, 1 - error / TOLERANCE).mean(axis=1))
+
+
+def _nearest(x: Complexes, group: Ints, neighbours: int) -> Ints:
+    """Return for every position the nearest others of its group; shape (n, neighbours)."""
+    points = np.stack([x.real, x.imag, group * (4 * (np.abs(x - x[0]).max() + 1))], axis=1)
+    near: Ints = cKDTree(points).query(points, k=neighbours + 1)[1]
+    # Itself is among them, except where many lie in one place; it goes to the end and is cut off.
+    order = np.argsort(near == np.arange(len(x))[:, None], axis=1, kind="stable")
+    return np.take_along_axis(near, order, axis=1)[:, :neighbours]
+
+
+def _commonest(ratio: NDArray[Any], group: Ints) -> Complexes:
+    """Return for every group the mean of the ratios, shape (n, c), around the fullest cell of angle and scale."""
+    n, group = int(group.max()) + 1, np.repeat(group, ratio.shape[1])
+    ratio = ratio.ravel()
+    group, ratio = group[ratio != 0], ratio[ratio != 0]
+    scale = np.clip(np.rint(2 * np.log2(np.abs(ratio))) + _SCALES // 2, 0, _SCALES - 1).astype(np.int64)
+    angle = np.rint(np.angle(ratio) / (2 * np.pi) * _ANGLES).astype(np.int64) % _ANGLES
+    cells = _ANGLES * _SCALES
+    votes = np.bincount(group * cells + scale * _ANGLES + angle, minlength=n * cells).reshape(n, cells)
+    scale, angle = np.divmod(votes.argmax(axis=1), _ANGLES)
+    centre: Complexes = 2.0 ** ((scale - _SCALES // 2) / 2) * np.exp(2j * np.pi * angle / _ANGLES)
+    for _ in range(_ROUNDS):
+        near = np.abs(ratio - centre[group]) <= TOLERANCE * np.abs(centre[group])
+        real, imag = (np.bincount(group[near], part[near], minlength=n) for part in (ratio.real, ratio.imag))
+        count = np.bincount(group[near], minlength=n)
+        centre = np.where(count > 0, (real + 1j * imag) / np.maximum(count, 1), centre)
+    return centre

@@ -1,0 +1,116 @@
+"""Matches that move with their neighbours, and matches that do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stiefelsync import Matchings, synchronise
+from stiefelsync.errors import InputError
+from stiefelsync.matching import neighbours
+from stiefelsync.matching.neighbours import neighbour_support
+
+
+def views(rng, n=400, k=4, wrong=40):
+    """Return k views of n points of a curved surface, with `wrong` wrong matches per pair, and which are wrong."""
+    place = rng.uniform(-1, 1, (n, 2))
+    depth = 5 + np.cos(2 * place[:, 0]) * np.sin(3 * place[:, 1])
+    shots = [place * (1 + 0.1 * i) + np.stack([0.3 * i / depth, 0.1 * i * place[:, 0]], axis=1) for i in range(k)]
+    objects, points, bad = [], [], []
+    for i in range(k):
+        for j in range(i + 1, k):
+            partner, some = np.arange(n), rng.choice(n, wrong, replace=False)
+            partner[some] = np.roll(some, 1)
+            objects.append(np.tile([i, j], (n, 1)))
+            points.append(np.stack([np.arange(n), partner], axis=1))
+            bad.append(partner != np.arange(n))
+    problem = Matchings.from_arrays(
+        np.concatenate(objects), np.concatenate(points), np.full(k, n), coordinates=1000 * np.concatenate(shots)
+    )
+    return problem, np.concatenate(bad)
+
+
+def moved(problem, rng):
+    """Return the problem with every object turned, scaled and shifted."""
+    turn = rng.uniform(0.3, 3, problem.n_objects) * np.exp(1j * rng.uniform(0, 7, problem.n_objects))
+    place = problem.coordinates @ np.array([1, 1j]) * turn[problem.point_objects] + 1e4
+    return Matchings.from_arrays(
+        problem.pair_objects[problem.match_pairs],
+        problem.indices,
+        problem.sizes,
+        coordinates=np.stack([place.real, place.imag], axis=1),
+    )
+
+
+def test_wrong_matches_move_alone():
+    problem, wrong = views(np.random.default_rng(0))
+    support = neighbour_support(problem)
+    assert (support[wrong] == 0).mean() > 0.8
+    assert (support[~wrong] == 0).mean() < 0.001
+    assert np.median(support[~wrong]) > 0.5
+
+
+def test_turning_and_scaling_objects_changes_next_to_nothing():
+    rng = np.random.default_rng(1)
+    problem, _ = views(rng)
+    support, again = neighbour_support(problem), neighbour_support(moved(problem, rng))
+    np.testing.assert_allclose(again, support, atol=0.05)
+    assert ((again == 0) != (support == 0)).mean() < 0.002
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    problem, _ = views(np.random.default_rng(2))
+    whole = neighbour_support(problem)
+    monkeypatch.setattr(neighbours, "_MATCHES_PER_CHUNK", 500)
+    np.testing.assert_allclose(neighbour_support(problem), whole, rtol=1e-9)
+
+
+def test_nothing_is_known_of_few_matches_and_of_unknown_places():
+    problem, _ = views(np.random.default_rng(3), n=8, wrong=2)
+    assert neighbour_support(problem).tolist() == [1.0] * problem.n_matches
+    problem, _ = views(np.random.default_rng(3), n=50, k=2, wrong=5)
+    places = problem.coordinates.astype(float)
+    places[7] = np.nan
+    blind = Matchings.from_arrays(np.tile([0, 1], (50, 1)), problem.indices, problem.sizes, coordinates=places)
+    support = neighbour_support(blind)
+    assert support[blind.endpoints[:, 0] == 7] == 1.0
+    assert np.isfinite(support).all()
+
+
+def test_points_in_one_place_support_nothing():
+    pairs = {(0, 1): np.tile(np.arange(20)[:, None], 2)}
+    problem = Matchings.from_pairs(pairs, [20, 20], coordinates=np.zeros((40, 2)))
+    assert neighbour_support(problem).tolist() == [0.0] * 20
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="no coordinates"):
+        neighbour_support(Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1]))
+    problem, _ = views(np.random.default_rng(4), n=20, wrong=2)
+    with pytest.raises(InputError, match="number of neighbours is 0"):
+        neighbour_support(problem, 0)
+    with pytest.raises(InputError, match="number of neighbours is -1"):
+        synchronise(problem, method="tracks", neighbours=-1)
+
+
+def test_tracks_drop_what_moves_alone_and_only_where_motion_is_smooth():
+    rng = np.random.default_rng(5)
+    problem, wrong = views(rng)
+    with_places, without = (synchronise(problem, method="tracks", neighbours=n) for n in (8, 0))
+    lost = with_places.outcome.details["matches"]["unsupported"]
+    assert lost == np.count_nonzero(neighbour_support(problem) == 0) > 100
+    assert without.outcome.details["matches"]["unsupported"] == 0
+
+    def kept(answer):
+        a, b = answer.labels[problem.endpoints].T
+        return (a == b) & (a >= 0)
+
+    assert kept(with_places)[wrong].sum() < kept(without)[wrong].sum()
+    assert kept(with_places)[~wrong].mean() > 0.99
+    scattered = Matchings.from_arrays(
+        problem.pair_objects[problem.match_pairs], problem.indices, problem.sizes,
+        coordinates=rng.uniform(size=problem.coordinates.shape),
+    )  # fmt: skip
+    aimless = synchronise(scattered, method="tracks")
+    assert aimless.outcome.details["matches"]["unsupported"] == 0
+    np.testing.assert_array_equal(aimless.labels, without.labels)
