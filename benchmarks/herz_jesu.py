@@ -97,12 +97,8 @@ def sensitivity(folder: Path) -> None:
             print(f"| {asked} | {neighbours.TOLERANCE:g} | {(alone & ~true).sum()} | {(alone & true).sum()} |")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sensitivity", action="store_true", help="the choice of neighbours and tolerance instead")
-    folder = Path(os.environ["STIEFELSYNC_DATA"]) / "herz-jesu-p8"
-    if parser.parse_args().sensitivity:
-        return sensitivity(folder)
+def table(folder: Path) -> None:
+    """Print what every answer keeps and removes."""
     print("| matches | answer | kept | wrong ones removed | true ones removed | precision | recall | fscore |")
     print("|---|---|---|---|---|---|---|---|")
     for word, source in (("raw", "matches"), ("verified", "two_view_geometries")):
@@ -110,6 +106,13 @@ def main() -> None:
         for name, keep in answers(matchings):
             counts = f"{keep.sum():,} | {(~keep & ~true).sum()} of {(~true).sum()} | {(~keep & true).sum():,}"
             print(f"| {word} | {name} | {counts} | " + " | ".join(f"{x:.4f}" for x in rates(keep, true)) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sensitivity", action="store_true", help="the choice of neighbours and tolerance instead")
+    chosen = sensitivity if parser.parse_args().sensitivity else table
+    chosen(Path(os.environ["STIEFELSYNC_DATA"]) / "herz-jesu-p8")
 
 
 if __name__ == "__main__":
