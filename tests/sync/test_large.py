@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync import large_merge, large_rules
-from stiefelsync.sync.large import solve_large
+from stiefelsync.sync.large import _components, solve_large
 from stiefelsync.sync.large_join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
@@ -151,6 +151,18 @@ def test_callback_sees_progress_and_can_stop() -> None:
 
 
 # ---------------------------------------------------------------- the steps, against slow ones
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_components_are_named_by_their_first_points(problem: Matchings) -> None:
+    track, conflicted = _components(problem)
+    _, number = components(problem)
+    _, first = np.unique(number, return_index=True)
+    np.testing.assert_array_equal(track, first[number])
+    for name in set(track.tolist()):
+        objects = problem.point_objects[track == name]
+        assert set(conflicted[track == name]) == {len(set(objects.tolist())) < len(objects)}
 
 
 def quotient(rng: np.random.Generator, n: int = 40, k: int = 12, density: float = 0.15) -> large_merge.Quotient:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.large_join import join
-from stiefelsync.sync.large_merge import Quotient, merge, prune, singletons
+from stiefelsync.sync.large_merge import Quotient, merge, prune, roots, singletons
 from stiefelsync.sync.large_rules import Rule, evidence, few_choices, squares, triangles
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
 
@@ -101,14 +99,20 @@ def _components(matchings: Matchings) -> tuple[Ints, Bools]:
     """Return every point's component, as the number of its first point, and whether that component has a conflict."""
     m, k = matchings.n_points, matchings.n_objects
     a, b = matchings.endpoints.T
-    graph = sparse.coo_array((np.ones(len(a), dtype=np.int8), (a, b)), shape=(m, m))
-    n, component = connected_components(graph, directed=False)
-    key = np.sort(component.astype(np.int64) * k + matchings.point_objects)
-    broken = np.zeros(n, dtype=bool)
+    first = np.arange(m)
+    while len(a):
+        # Every vertex points to its smallest neighbour, if that is smaller; the trees that makes are the next vertices.
+        tree = np.arange(m)
+        np.minimum.at(tree, b, a)
+        tree = roots(tree)
+        first, a, b = tree[first], tree[a], tree[b]
+        apart = np.flatnonzero(a != b)
+        a, b = a[apart], b[apart]
+        a, b = np.minimum(a, b), np.maximum(a, b)
+    key = np.sort(first * k + matchings.point_objects)
+    broken = np.zeros(m, dtype=bool)
     broken[key[1:][key[1:] == key[:-1]] // max(k, 1)] = True
-    first = np.empty(n, dtype=np.int64)
-    first[component[::-1]] = np.arange(m - 1, -1, -1)  # the last write stays, and that is the first point
-    return first[component], broken[component]
+    return first, broken[first]
 
 
 def _alone(points: Ints, objects: NDArray[np.int32], ends: Ints, trust: Floats) -> Quotient:

@@ -12,7 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Quotient", "conflicting", "find", "merge", "mutual_best", "ordered", "prune", "singletons", "spread"]
+__all__ = [
+    "Quotient",
+    "conflicting",
+    "find",
+    "merge",
+    "mutual_best",
+    "ordered",
+    "prune",
+    "roots",
+    "singletons",
+    "spread",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -100,8 +111,9 @@ def spread(start: Ints, counts: Ints) -> tuple[Ints, Ints]:
     [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
     """
     which = np.repeat(np.arange(len(counts)), counts)
-    shift = start - np.cumsum(counts) + counts
-    return which, np.arange(len(which)) + shift[which]
+    joined = (start - np.cumsum(counts) + counts)[which]
+    joined += np.arange(len(which))
+    return which, joined
 
 
 def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
@@ -151,8 +163,11 @@ def ordered(keys: Ints) -> Ints:
     bits = len(keys).bit_length()
     if int(keys.max(initial=0)).bit_length() + bits > _MOST_BITS:
         return np.argsort(keys, kind="stable")
-    packed: Ints = np.sort((keys << bits) | np.arange(len(keys)))
-    return packed & ((1 << bits) - 1)
+    packed = keys << bits
+    packed |= np.arange(len(keys))
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quotient:
@@ -259,7 +274,7 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     tree[A[from_A]] = B[from_A]
     tree[B[from_B]] = A[from_B]
     tree[A[pairs]] = A[pairs]  # each tree has one such pair; its smaller end is the root
-    tree = _roots(tree)
+    tree = roots(tree)
     broken = _broken(q, tree, np.flatnonzero(np.bincount(tree, minlength=q.n)[tree] > 1))
     pairs = pairs[broken[A[pairs]]]
     a, b = A[pairs], B[pairs]
@@ -291,15 +306,16 @@ def _best(A: Ints, B: Ints, gain: Floats, n: int) -> tuple[Bools, Bools]:
     """Tell which edges are the best of their end A, and which of their end B."""
     # One integer orders the edges: gain first (the bits of a positive float sort like it), then a shuffled number, so
     # that ties make short trees instead of long chains.
-    bits = gain.astype(np.float32).view(np.int32).astype(np.int64)
-    priority = (bits << _BITS) | (np.arange(len(A)) * _SHUFFLE) % (1 << _BITS)
+    priority = np.arange(len(A)) * _SHUFFLE
+    priority &= (1 << _BITS) - 1
+    priority |= gain.astype(np.float32).view(np.int32).astype(np.int64) << _BITS
     best = np.full(n, -1, dtype=np.int64)
     np.maximum.at(best, A, priority)
     np.maximum.at(best, B, priority)
     return best[A] == priority, best[B] == priority
 
 
-def _roots(tree: Ints) -> Ints:
+def roots(tree: Ints) -> Ints:
     """Follow the pointers of a forest, shape (n,), from every vertex to its root, which points to itself."""
     while not np.array_equal(tree, further := tree[tree]):
         tree = further
@@ -329,7 +345,8 @@ def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[
     """Return the edges between different clusters, each once and sorted, with summed counts and weights."""
     between = np.flatnonzero(A != B)
     A, B = A[between], B[between]
-    key = np.minimum(A, B) * n + np.maximum(A, B)
+    key = np.minimum(A, B) * n
+    key += np.maximum(A, B)
     order = ordered(key)
     key, between = key[order], between[order]
     first = np.append(True, key[1:] != key[:-1])[: len(key)]
