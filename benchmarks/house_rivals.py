@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stiefelsync import Matchings
 from stiefelsync.datasets import house
@@ -29,8 +30,9 @@ AUTHORS = {
     "nmfsync": "NmfSync",
     "sparse-stiefel": "Ours",
 }
-# What the authors of the comparison set on this data.
-OPTIONS: dict[str, dict[str, Any]] = {"matchals": {"rank": 60, "selection": 0.7, "max_iter": 100}}
+# What the authors of the comparison set on this data. The last is not set but seen: at k = 80 the residuals differ by a
+# factor of 9.993 after four iterations and the authors' program takes that for ten; any factor from 9.83 to 9.99 does.
+OPTIONS: dict[str, dict[str, Any]] = {"matchals": {"rank": 60, "selection": 0.7, "max_iter": 100, "balance": 9.9}}
 FRAMES = (20, 40, 60, 80, 100, 111)
 LANCZOS = (61, 120)  # what ARPACK takes for d = 30 eigenvalues when nothing is said, and 4d
 
@@ -40,8 +42,22 @@ def solve(method: str, matchings: Matchings, seed: int = 0, **options: Any) -> O
     return METHODS[method].run(matchings, 30, rng=np.random.default_rng(seed), **{**OPTIONS.get(method, {}), **options})
 
 
+def authors_start(m: int, rank: int) -> NDArray[np.float64]:
+    """Return where MatchALS's A started in the authors' run: Octave's ``rand`` after ``rand("twister", 123)``."""
+    return np.random.RandomState([123]).random_sample((rank, m)).T
+
+
 def fscore(outcome: Outcome, truth: Any) -> float:
     return score(outcome.matchings if outcome.labels is None else outcome.labels, truth).fscore
+
+
+def thresholded_fscore(outcome: Outcome, matchings: Matchings, truth: NDArray[np.int64]) -> float:
+    """Return the fscore of MatchALS's X > ½ as it is, one-to-many matches included, which the authors report."""
+    A, B = outcome.details["factors"]
+    owner = matchings.point_objects
+    pairs = owner[:, None] < owner
+    found, right = (A @ B.T + B @ A.T > 1) & pairs, (truth[:, None] == truth) & pairs
+    return float(2 * (found & right).sum() / (found.sum() + right.sum()))
 
 
 def authors(folder: Path) -> dict[tuple[int, str], float]:
@@ -52,22 +68,21 @@ def authors(folder: Path) -> dict[tuple[int, str], float]:
         return {(int(row["k"]), row["method"]): float(row["fscore"]) for row in csv.DictReader(file)}
 
 
-def agreement(frames: list[int], seeds: int) -> None:
+def agreement(frames: list[int]) -> None:
     known = authors(Path(os.environ.get("STIEFELSYNC_DATA", ".")).parent / "reference")
-    print("| k | method | ours | authors | difference | range | iterations | seconds |")
+    print("| k | method | ours | difference | X > ½ as it is | authors | iterations | seconds |")
     print("|---|---|---|---|---|---|---|---|")
     for k in frames:
         matchings, truth = house(k, shuffle=False)
         for method in ("spectral", "matcheig", "matchals", "nmfsync"):
             start = time.perf_counter()
-            # Only MatchALS starts from random numbers here: the mean over seeds is what can be compared.
-            outcomes = [solve(method, matchings, seed) for seed in range(seeds if method == "matchals" else 1)]
-            seconds = (time.perf_counter() - start) / len(outcomes)
-            reached, theirs = [fscore(outcome, truth) for outcome in outcomes], known.get((k, AUTHORS[method]), np.nan)
-            ours, n_iter = float(np.mean(reached)), max(outcome.n_iter for outcome in outcomes)
-            spread = f"{min(reached):.4f}–{max(reached):.4f}" if len(reached) > 1 else ""
-            row = f"| {k} | {method} | {ours:.6f} | {theirs:.6f} | {ours - theirs:+.4f} | {spread} | {n_iter or ''} |"
-            print(f"{row} {seconds:.2f} |", flush=True)
+            given = {"A0": authors_start(matchings.n_points, 60)} if method == "matchals" else {}
+            outcome = solve(method, matchings, **given)
+            seconds = time.perf_counter() - start
+            ours, theirs = fscore(outcome, truth), known.get((k, AUTHORS[method]), np.nan)
+            raw = f"{thresholded_fscore(outcome, matchings, truth):.6f}" if method == "matchals" else ""
+            row = f"| {k} | {method} | {ours:.6f} | {ours - theirs:+.4f} | {raw} | {theirs:.6f} |"
+            print(f"{row} {outcome.n_iter or ''} | {seconds:.2f} |", flush=True)
 
 
 # Without our own presets, which have tables of their own, and MatchALS, which takes minutes.
@@ -107,10 +122,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, nargs="+", default=list(FRAMES), help="numbers of frames k")
     parser.add_argument("--table", choices=["agreement", "all", "lanczos"], default="agreement")
-    parser.add_argument("--seeds", type=int, default=5, help="shuffles, and starts of MatchALS")
+    parser.add_argument("--seeds", type=int, default=5, help="shuffles")
     args = parser.parse_args()
     if args.table == "agreement":
-        agreement(args.frames, args.seeds)
+        agreement(args.frames)
     elif args.table == "all":
         everything(args.frames, args.seeds)
     else:

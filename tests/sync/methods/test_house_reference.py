@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.house_rivals import AUTHORS, solve
+from benchmarks.house_rivals import AUTHORS, authors_start, solve, thresholded_fscore
 from stiefelsync.datasets import house
 from stiefelsync.matching.metrics import objective, score
 from stiefelsync.stiefel.subspace import dominant_subspace
@@ -29,15 +29,18 @@ def reference(folder: Path, k: int, method: str) -> dict[str, str]:
 @pytest.mark.parametrize("method", sorted(TOLERANCES))
 def test_fscore_agrees_with_the_authors_program(data_dir: Path, reference_dir: Path, k: int, method: str) -> None:
     matchings, truth = house(k, shuffle=False, path=data_dir)
-    outcome = solve(method, matchings)
+    given = {"A0": authors_start(matchings.n_points, 60)} if method == "matchals" else {}
+    outcome = solve(method, matchings, **given)
     expected = reference(reference_dir, k, method)
     answer = outcome.matchings if outcome.labels is None else outcome.labels
     assert score(answer, truth).fscore == pytest.approx(float(expected["fscore"]), abs=TOLERANCES[method])
     if method in ("spectral", "nmfsync"):
         # The authors' program leaves pruned points out of the objective, which moves it by single matches.
         assert objective(outcome.labels, matchings) / k**2 == pytest.approx(float(expected["objective"]), abs=0.01)
-    if method == "nmfsync":
+    if method in ("nmfsync", "matchals"):
         assert outcome.n_iter == int(expected["iterations"])
+    if method == "matchals":
+        assert thresholded_fscore(outcome, matchings, truth) == pytest.approx(float(expected["fscore"]), abs=5e-7)
 
 
 @pytest.mark.parametrize("k", [20, 40])

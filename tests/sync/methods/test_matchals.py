@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from stiefelsync.datasets import synthetic
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import score
 from stiefelsync.sync.methods.matchals import _change, project_capped, run
@@ -86,3 +87,12 @@ def test_selection_below_one_leaves_partial_matches_out() -> None:
     ]
     assert reached[0] == 1.0
     assert reached[1] < 0.95
+
+
+def test_the_start_can_be_given_and_must_fit() -> None:
+    matchings, _ = synthetic(7, 8, 0.7, 0.4, rng=2)
+    A0 = np.random.default_rng(5).random((matchings.n_points, 14))
+    given, drawn = (run(matchings, 7, rng=np.random.default_rng(5), **options) for options in ({"A0": A0}, {}))
+    assert given.matchings == drawn.matchings
+    with pytest.raises(InputError, match=r"A0 has shape \(3, 14\)"):
+        run(matchings, 7, rng=np.random.default_rng(5), A0=A0[:3])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
@@ -37,6 +38,8 @@ def run(
     selection: float = 1.0,
     max_iter: int = 1000,
     tol: float = 5e-4,
+    balance: float = 10.0,
+    A0: NDArray[Any] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Minimise ``⟨β − W, X⟩ + α‖X‖_*`` over X in [0, 1] with zero within-object blocks, as ``X = ABᵀ``, by ADMM.
@@ -44,8 +47,8 @@ def run(
     With Z the copy of X that obeys the constraints and y the scaled dual variable, one iteration is: ridge
     regressions of ``T = Z − y + (W − β)/μ`` for B, then A, with weight α/μ; ``Z`` = projection of ``ABᵀ + y``;
     ``y += ABᵀ − Z``. The penalty μ starts at 64 and doubles or halves when the residuals ``‖X − Z‖_F/m`` and
-    ``μ‖X − X_old‖_F/m`` differ tenfold. Matches are the entries of the symmetrised X above ½; where those are not
-    one-to-one the larger stays.
+    ``μ‖X − X_old‖_F/m`` differ by more than a factor `balance`. Matches are the entries of the symmetrised X above ½;
+    where those are not one-to-one the larger stays.
 
     Parameters
     ----------
@@ -58,12 +61,17 @@ def run(
         1 fixes the diagonal at 1. (The paper's comparison on the house sequence has 0.7 and at most 100 iterations.)
     tol
         Both residuals must fall below it.
+    balance
+        See above.
+    A0 : (m, rank), optional
+        Where A starts; uniform in [0, 1] by default.
     dtype
         float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
-    Not cycle-consistent. Two dense m×m arrays are inherent in the method: the constraint set is not low-rank.
+    Not cycle-consistent. ``details["factors"]`` holds A and B. Two dense m×m arrays are inherent in the method: the
+    constraint set is not low-rank.
 
     Examples
     --------
@@ -75,13 +83,15 @@ def run(
     m, offsets = matchings.n_points, matchings.offsets.tolist()
     spans = [(a, b) for a, b in pairwise(offsets) if a < b]
     r = 2 * universe if rank is None else rank
+    if A0 is not None and np.shape(A0) != (m, r):
+        raise InputError(f"A0 has shape {np.shape(A0)}; {m} points and rank {r} need ({m}, {r})")
     if not spans:
         return Outcome(matchings=matchings, status="converged", timings={"iterations": 0.0})
     with watch("set up"):
         W = matchings.to_matrix(dtype)
         W.setdiag(0)
         W.eliminate_zeros()
-        A = rng.random((m, r)).astype(W.dtype)
+        A = (rng.random((m, r)) if A0 is None else np.asarray(A0)).astype(W.dtype)
         B, y = np.zeros_like(A), np.zeros((m, m), dtype=W.dtype)
         S = W.toarray()  # Z − y
     ridge = np.eye(r, dtype=W.dtype)
@@ -101,7 +111,7 @@ def run(
             if callback is not None and callback(Progress("iterations", n_iter, max_iter)):
                 status = "stopped by the callback"
                 break
-            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            factor = 2.0 if primal > balance * dual else 0.5 if dual > balance * primal else 1.0
             if factor != 1:
                 mu *= factor
                 S += (1 - 1 / factor) * y
@@ -113,7 +123,12 @@ def run(
         status=status,
         n_iter=n_iter,
         timings=watch.seconds,
-        details={"rank": r, "mu": mu, "conflicts": 0 if result.repair is None else result.repair.conflicts},
+        details={
+            "rank": r,
+            "mu": mu,
+            "factors": (A, B),
+            "conflicts": 0 if result.repair is None else result.repair.conflicts,
+        },
     )
 
 
