@@ -49,8 +49,15 @@ def test_agrees_with_the_authors_program_to_six_digits(k, fscore, objective, n_i
 
 
 @pytest.mark.data
-def test_shuffled_house_in_the_mean(data_dir):
-    # One start spreads by .018 around a mean of .967, so five are too few for a steady mean.
+def test_shuffled_house_over_five_starts(data_dir):
+    problem, truth = datasets.house(111, path=data_dir / "house")
+    found = [score(synchronise(problem, 30, method="sparse-stiefel", rng=s).labels, truth).fscore for s in range(5)]
+    assert 0.955 < np.mean(found) < 0.985
+
+
+@pytest.mark.data
+def test_shuffled_house_over_shuffles_and_starts(data_dir):
+    # One run spreads by .018 around a mean of .963, so that of every six means of five one or so lies below .955.
     found = []
     for seed in range(20):
         problem, truth = datasets.house(111, rng=seed, path=data_dir / "house")
