@@ -293,3 +293,13 @@ def test_every_method_tells_a_user_what_to_expect():
         assert method.cost
         assert method.reference
         assert method.choose
+
+
+def test_tracks_say_by_which_rule_points_were_placed():
+    problem, _ = datasets.scene(300, 20, 100, 200, wrong=0.1, missing=0.3, rng=0)
+    result = synchronise(problem, method="tracks")
+    placed = result.as_dict()["points_by_rule"]
+    assert sum(placed.values()) == problem.n_points
+    assert placed["unmatched"] == result.as_dict()["points_unmatched"]
+    assert f"points placed: consistent {placed['consistent']:,}, triangles {placed['triangles']:,}" in result.summary()
+    assert "points_by_rule" not in synchronise(problem[:3], method="fast").as_dict()

@@ -28,7 +28,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.sync.registry import find_method
-from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.result import Synchronisation, how_decided
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["run"]
@@ -124,10 +124,12 @@ def _lines(figures: dict[str, Any], result: Synchronisation) -> dict[str, str]:
     repaired = figures["conflicts_before"] - figures["conflicts_after"]
     noun = "one" if repaired == 1 else "ones"
     tracks = f"{number(repaired)} conflicting {noun} repaired, {f['conflicts_after']} left"
+    rules = {"rules": how_decided(figures)} if "points_by_rule" in figures else {}
     return {
         "matches": f"{f['matches_before']} → {f['matches_after']}: {f['matches_kept']} kept, "
         f"{f['matches_removed']} removed, {f['matches_added']} {more}",
         "tracks": f"{f['tracks']}; {tracks}" if result.consistent else f"none: not cycle-consistent; {tracks}",
+        **rules,
         "universe": f["universe_size"] + ("" if result.estimate is None else " (estimated)"),
         "certificate": f"objective {number(result.objective, 1)}, no answer exceeds {number(result.upper_bound, 1)}: "
         f"gap {percent(result.gap, 2)}",

@@ -20,7 +20,7 @@ from stiefelsync.sync.registry import METHODS, Outcome
 if TYPE_CHECKING:
     from stiefelsync.matching.universe import UniverseEstimate
 
-__all__ = ["Synchronisation"]
+__all__ = ["Synchronisation", "how_decided"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,6 +157,9 @@ class Synchronisation:
             counts = np.bincount(self.labels[self.labels >= 0])
             figures["tracks"] = int((counts > 1).sum())
             figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
+        if "points" in self.outcome.details:
+            figures["points_by_rule"] = dict(self.outcome.details["points"])
+            figures["matches_by_rule"] = dict(self.outcome.details["matches"])
         return figures
 
     @cached_property
@@ -173,11 +176,13 @@ class Synchronisation:
         answer = f"{f['tracks']:,} tracks, {f['points_unmatched']:,} points unmatched" if self.consistent else (
             "not cycle-consistent"
         )  # fmt: skip
+        rules = [f"  {how_decided(f)}"] if "points_by_rule" in f else []
         lines = [
             f"{self.method}: {METHODS[self.method].summary}" if self.method in METHODS else self.method,
             f"  {f['objects']:,} objects, {f['points']:,} points, universe of {f['universe_size']:,}: {answer}",
             f"  matches {f['matches_before']:,} → {f['matches_kept']:,} kept, {f['matches_removed']:,} removed,"
             f" {f['matches_added']:,} added",
+            *rules,
             f"  objective {f['objective']:,.6g}, at most {f['upper_bound']:,.6g} possible (gap {f['gap']:.2%})",
             f"  {f['status']}, {sum(self.timings.values()):.3g} s",
         ]
@@ -185,3 +190,16 @@ class Synchronisation:
 
     def __repr__(self) -> str:
         return f"Synchronisation({self.method}, {self.input!r}, universe_size={self.universe_size}, {self.status!r})"
+
+
+def how_decided(figures: Mapping[str, Any]) -> str:
+    """Return in one line by which rule the points of :meth:`Synchronisation.as_dict` found their tracks.
+
+    Examples
+    --------
+    >>> how_decided({"points_by_rule": {"consistent": 1200, "squares": 0}, "matches_by_rule": {"unsupported": 3}})
+    'points placed: consistent 1,200; matches unlike their neighbours: 3'
+    """
+    placed = ", ".join(f"{rule} {count:,}" for rule, count in figures["points_by_rule"].items() if count)
+    alone = figures["matches_by_rule"]["unsupported"]
+    return f"points placed: {placed or 'none'}" + (f"; matches unlike their neighbours: {alone:,}" if alone else "")
