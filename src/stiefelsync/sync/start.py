@@ -24,7 +24,8 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
     """Return how many labels to start with, at most d: ten per cent more than the trace of ``D^-½ (A + I) D^-½``.
 
     Without wrong or missing matches the eigenvalues are ones and zeros and the trace is the number of universe points;
-    wrong matches hardly move it and missing ones enlarge it. More columns than that would be noise.
+    wrong matches hardly move it and missing ones enlarge it. More columns than that would be noise, and so would any
+    beyond the size of the largest object if the trace does not exceed that, as for full permutations.
 
     Parameters
     ----------
@@ -37,11 +38,12 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
     --------
     >>> A = sparse.csr_array(np.kron(np.ones((3, 3)) - np.eye(3), np.eye(2)))
     >>> start_size(A, np.array([2, 2, 2]), 5)
-    3
+    2
     """
     trace = float(np.sum(1 / (A @ np.ones(A.shape[0]) + 1)))
-    least = max(int(np.max(sizes, initial=1)), int(np.ceil(1.1 * trace)))
-    return min(d, int(A.shape[0]), least)
+    largest = int(np.max(sizes, initial=1))
+    enough = largest if trace <= largest + 0.5 else max(largest, int(np.ceil(1.1 * trace)))
+    return min(d, int(A.shape[0]), enough)
 
 
 def spectral_start(
