@@ -165,7 +165,7 @@ def test_the_caller_may_say_the_sizes(tmp_path):
             "unknown column 'note'; Known: object_a, point_a, object_b, point_b, weight;",
         ),
         ("track,object,point\n1,a,0\n2,a,0\n", "lists a point twice"),
-        ("track,object,point\n1,a,0\n1,a,1\n", "two points of object 0 carry the same label"),
+        ("track,object,point\n1,a,0\n1,a,1\n", "two points of object 0 ('a') carry the same label"),
         ("# sizes,1\ntrack,object,point\n1,0,1\n", "point 1 of object 0 does not exist"),
     ],
 )

@@ -18,6 +18,7 @@ PAIRS, MATRIX, ARRAYS, LABELS = (
     Matchings.from_arrays,
     Matchings.from_labels,
 )
+NAMES = ["left.jpg", "right.jpg"]
 GOOD = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2])
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
@@ -46,6 +47,34 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         " (1 of 3 matches have to go; on_conflict='repair' keeps the heaviest)",
         lambda: PAIRS({(0, 1): [[0, 1], [1, 1], [2, 0]]}, [3, 2]),
     ),
+    (
+        "the match of point 0 of object 0 ('left.jpg') with point 1 of object 1 ('right.jpg') is given twice"
+        " (1 of 2 matches have to go; on_conflict='repair' keeps the heaviest)",
+        lambda: PAIRS({(0, 1): [[0, 1]], (1, 0): [[1, 0]]}, [2, 2], names=NAMES),
+    ),
+    (
+        "point 0 of object 0 ('left.jpg') is matched to more than one point of object 1 ('right.jpg')"
+        " (1 of 2 matches have to go; on_conflict='repair' keeps the heaviest)",
+        lambda: MATRIX([[1, 1, 1], [1, 1, 0], [1, 0, 1]], [1, 2], names=NAMES),
+    ),
+    (
+        "point 1 of object 1 ('right.jpg') is matched to more than one point of object 0 ('left.jpg')"
+        " (1 of 3 matches have to go; on_conflict='repair' keeps the heaviest)",
+        lambda: ARRAYS([[0, 1]] * 3, [[0, 1], [1, 1], [2, 0]], [3, 2], names=NAMES),
+    ),
+    (
+        "point 3 of object 1 ('right.jpg') does not exist; object 1 has 3 points, numbered from 0",
+        lambda: PAIRS({(0, 1): [[0, 3]]}, [1, 3], names=NAMES),
+    ),
+    (
+        "pair (1, 1) matches object 1 ('right.jpg') with itself; only pairs of different objects are allowed",
+        lambda: PAIRS({(1, 1): [[0, 1]]}, [2, 2], names=NAMES),
+    ),
+    (
+        "diagonal block (0, 0) matches object 0 ('left.jpg') with itself; it must be identity or zero",
+        lambda: MATRIX([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [2, 1], names=NAMES),
+    ),
+    ("two points of object 1 ('right.jpg') carry the same label 7", lambda: LABELS([0, 7, 7], [1, 2], names=NAMES)),
     (
         "pair (1, 1) matches object 1 with itself; only pairs of different objects are allowed",
         lambda: PAIRS({(1, 1): [[0, 1]]}, [2, 2]),

@@ -13,6 +13,7 @@ from stiefelsync.errors import InputError, unknown_name
 
 __all__ = [
     "Repair", "as_coordinates", "as_names", "as_pairs", "canonical", "check_precision", "check_sizes", "check_weights",
+    "describe",
 ]  # fmt: skip
 
 Int32s = NDArray[np.int32]
@@ -116,8 +117,24 @@ def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32]
     return array
 
 
+def describe(i: int, names: tuple[str, ...] | None) -> str:
+    """Return what an error calls object i: its number, and its name where it has one.
+
+    Examples
+    --------
+    >>> describe(1, None), describe(1, ("left.jpg", "right.jpg"))
+    ('object 1', "object 1 ('right.jpg')")
+    """
+    return f"object {i}" if names is None else f"object {i} ({names[i]!r})"
+
+
 def canonical(
-    objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, weights: Floats | None, on_conflict: str
+    objects: NDArray[Any],
+    points: NDArray[Any],
+    sizes: Int32s,
+    weights: Floats | None,
+    on_conflict: str,
+    names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None, Repair | None]:
     """Return (pair_objects, pair_start, indices, weights, repair) of the matches in canonical order.
 
@@ -125,10 +142,12 @@ def canonical(
     ----------
     objects, points
         Integer arrays of shape (M, 2): match t joins point ``points[t, s]`` of object ``objects[t, s]``, s = 0, 1.
+    names
+        What errors call the objects, beside their numbers.
     """
     if on_conflict not in ("error", "repair"):
         raise unknown_name("on_conflict", on_conflict, ["error", "repair"])
-    _check_range(objects, points, sizes)
+    _check_range(objects, points, sizes, names)
     given = points
     objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
     swap = objects[:, 0] > objects[:, 1]
@@ -146,7 +165,7 @@ def canonical(
     if keep is not None:
         mask, repair = keep
         if on_conflict == "error":
-            raise _conflict_error(objects, points, ~mask)
+            raise _conflict_error(objects, points, ~mask, names)
         # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
         first = np.flatnonzero(fresh)
         pair_objects, start = objects[first], np.append(0, np.cumsum(np.add.reduceat(mask, first, dtype=np.int64)))
@@ -158,7 +177,7 @@ def canonical(
     return objects[first], start, np.ascontiguousarray(points), weights, repair
 
 
-def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s) -> None:
+def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, names: tuple[str, ...] | None) -> None:
     k = len(sizes)
     for name, array in (("object", objects), ("point", points)):
         if not np.issubdtype(array.dtype, np.integer):
@@ -175,12 +194,14 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s) -> 
     same = objects[:, 0] == objects[:, 1]
     if same.any():
         i = int(objects[same][0, 0])
-        raise InputError(f"pair ({i}, {i}) matches object {i} with itself; only pairs of different objects are allowed")
+        raise InputError(
+            f"pair ({i}, {i}) matches {describe(i, names)} with itself; only pairs of different objects are allowed"
+        )
     outside = (points < 0) | (points >= sizes[objects])
     if outside.any():
         i, a = int(objects[outside][0]), int(points[outside][0])
         raise InputError(
-            f"point {a} of object {i} does not exist; object {i} has {int(sizes[i])} points, numbered from 0"
+            f"point {a} of {describe(i, names)} does not exist; object {i} has {int(sizes[i])} points, numbered from 0"
         )
 
 
@@ -243,14 +264,17 @@ def _shared(end: NDArray[np.int64]) -> NDArray[np.bool_]:
     return marked
 
 
-def _conflict_error(objects: Int32s, points: Int32s, dropped: NDArray[np.bool_]) -> InputError:
+def _conflict_error(
+    objects: Int32s, points: Int32s, dropped: NDArray[np.bool_], names: tuple[str, ...] | None
+) -> InputError:
     t = int(dropped.argmax())
-    (i, j), (a, b) = objects[t].tolist(), points[t].tolist()
+    a, b = points[t].tolist()
+    first, second = (describe(i, names) for i in objects[t].tolist())
     count = f"{int(dropped.sum())} of {len(dropped)} matches have to go"
     advice = f"({count}; on_conflict='repair' keeps the heaviest)"
     here = (objects == objects[t]).all(axis=1)
     if (here & (points == points[t]).all(axis=1)).sum() > 1:
-        return InputError(f"the match of point {a} of object {i} with point {b} of object {j} is given twice {advice}")
+        return InputError(f"the match of point {a} of {first} with point {b} of {second} is given twice {advice}")
     if (here & (points[:, 0] == a)).sum() > 1:
-        return InputError(f"point {a} of object {i} is matched to more than one point of object {j} {advice}")
-    return InputError(f"point {b} of object {j} is matched to more than one point of object {i} {advice}")
+        return InputError(f"point {a} of {first} is matched to more than one point of {second} {advice}")
+    return InputError(f"point {b} of {second} is matched to more than one point of {first} {advice}")

@@ -21,6 +21,7 @@ from stiefelsync.matching._canonical import (
     check_precision,
     check_sizes,
     check_weights,
+    describe,
 )
 
 __all__ = ["Matchings"]
@@ -109,11 +110,12 @@ class Matchings:
         if len(object_array) != len(point_array):
             raise InputError(f"{len(object_array)} object pairs do not fit {len(point_array)} point pairs")
         values = None if weights is None else check_weights(weights, len(point_array))
+        called = as_names(names, len(checked))
         pair_objects, start, indices, values, repair = canonical(
-            object_array, point_array, checked, values, on_conflict
+            object_array, point_array, checked, values, on_conflict, called
         )
         return cls(
-            checked, pair_objects, start, indices, values, as_names(names, len(checked)),
+            checked, pair_objects, start, indices, values, called,
             as_coordinates(coordinates, int(checked.sum())), repair,
         )  # fmt: skip
 
@@ -196,7 +198,8 @@ class Matchings:
         inside = (owner[row] == owner[col]) & (row != col)
         if inside.any():
             i = int(owner[row[inside][0]])
-            raise InputError(f"diagonal block ({i}, {i}) matches object {i} with itself; it must be identity or zero")
+            called = describe(i, as_names(names, len(checked)))
+            raise InputError(f"diagonal block ({i}, {i}) matches {called} with itself; it must be identity or zero")
         upper = row < col
         ends = np.stack([row[upper], col[upper]], axis=1)
         return cls.from_arrays(
@@ -251,7 +254,8 @@ class Matchings:
         twice = owner[both[:, 0]] == owner[both[:, 1]]
         if twice.any():
             a, b = both[twice][0]
-            raise InputError(f"two points of object {owner[a]} carry the same label {int(flat[b])}")
+            called = describe(int(owner[a]), as_names(names, len(checked)))
+            raise InputError(f"two points of {called} carry the same label {int(flat[b])}")
         return cls.from_arrays(owner[both], both - offsets[owner[both]], checked, names=names, coordinates=coordinates)
 
     @property
@@ -337,7 +341,7 @@ class Matchings:
 
     def _rebuilt(self, objects: NDArray[Any], points: NDArray[Any], chosen: NDArray[np.bool_]) -> Matchings:
         weights = None if self.weights is None else self.weights[chosen]
-        pair_objects, start, indices, weights, _ = canonical(objects, points, self.sizes, weights, "error")
+        pair_objects, start, indices, weights, _ = canonical(objects, points, self.sizes, weights, "error", self.names)
         return replace(self, pair_objects=pair_objects, pair_start=start, indices=indices, weights=weights, repair=None)
 
     def with_weights(self, weights: ArrayLike | None) -> Matchings:
