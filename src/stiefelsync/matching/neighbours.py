@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -23,10 +24,13 @@ TOLERANCE = 0.5
 
 _ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a factor of √2 from 1/16 to 16
 _ROUNDS = 5  # of taking the mean
+_EVERY = 4  # which of the ratios decide on the commonest
 _MATCHES_PER_CHUNK = 100_000
 
 
-def neighbour_support(matchings: Matchings, neighbours: int = 8) -> Floats:
+def neighbour_support(
+    matchings: Matchings, neighbours: int = 8, *, progress: Callable[[int, int], object] | None = None
+) -> Floats:
     """Return how far every match moves with its nearest matches between the same two objects.
 
     Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex numbers. What is
@@ -40,6 +44,8 @@ def neighbour_support(matchings: Matchings, neighbours: int = 8) -> Floats:
         With coordinates.
     neighbours
         How many of the nearest matches to ask, in each of the two objects.
+    progress
+        Called with the number of matches done and the number of all.
 
     Returns
     -------
@@ -79,6 +85,8 @@ def neighbour_support(matchings: Matchings, neighbours: int = 8) -> Floats:
     for chunk in _chunks(matchings.match_pairs[known]):
         some = known[chunk]
         support[some] = _support(x[some], y[some], matchings.match_pairs[some], neighbours)
+        if progress is not None:
+            progress(chunk.stop, len(known))
     return support
 
 
@@ -95,7 +103,7 @@ def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int) -> Floats:
     near = np.hstack([_nearest(x, group, neighbours), _nearest(y, group, neighbours)])
     dx, dy = x[near] - x[:, None], y[near] - y[:, None]
     ratio = np.divide(dy, dx, out=np.zeros_like(dx), where=dx != 0)
-    dx *= _commonest(ratio, group)[group][:, None]
+    dx *= _commonest(ratio[:, ::_EVERY], group)[group][:, None]
     longer = np.maximum(np.abs(dx), np.abs(dy))
     error = np.divide(np.abs(dy - dx), longer, out=np.ones_like(longer), where=longer > 0)
     return np.asarray(np.maximum(0, 1 - error / TOLERANCE).mean(axis=1))
@@ -104,10 +112,12 @@ def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int) -> Floats:
 def _nearest(x: Complexes, group: Ints, neighbours: int) -> Ints:
     """Return for every position the nearest others of its group; shape (n, neighbours)."""
     points = np.stack([x.real, x.imag, group * (4 * (np.abs(x - x[0]).max() + 1))], axis=1)
-    near: Ints = cKDTree(points).query(points, k=neighbours + 1)[1]
-    # Itself is among them, except where many lie in one place; it goes to the end and is cut off.
-    order = np.argsort(near == np.arange(len(x))[:, None], axis=1, kind="stable")
-    return np.take_along_axis(near, order, axis=1)[:, :neighbours]
+    tree = cKDTree(points, compact_nodes=False, balanced_tree=False)  # built once, asked once
+    near: Ints = tree.query(points, k=neighbours + 1, workers=-1)[1]
+    # Each is the nearest to itself; where others lie in the same place it may come later, or not at all.
+    row, column = np.nonzero(near[:, 1:] == np.arange(len(x))[:, None])
+    near[row, column + 1] = near[row, 0]
+    return near[:, 1:]
 
 
 def _commonest(ratio: NDArray[Any], group: Ints) -> Complexes:

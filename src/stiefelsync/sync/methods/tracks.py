@@ -10,7 +10,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbours import neighbour_support
 from stiefelsync.sync.large import solve_large
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["tracks"]
 
@@ -61,7 +61,7 @@ def tracks(
     watch, supported = Stopwatch(), matchings
     if neighbours and matchings.coordinates is not None:
         with watch("neighbours"):
-            supported = _supported(matchings, neighbours)
+            supported = _supported(matchings, neighbours, callback)
     outcome = solve_large(supported, callback=callback)
     matches = outcome.details["matches"] | {"unsupported": matchings.n_matches - supported.n_matches}
     return replace(
@@ -69,9 +69,10 @@ def tracks(
     )
 
 
-def _supported(matchings: Matchings, neighbours: int) -> Matchings:
+def _supported(matchings: Matchings, neighbours: int, callback: Callback | None) -> Matchings:
     """Return the matches with support, weighed by it, or all as they are where positions say nothing."""
-    support = neighbour_support(matchings, neighbours)
+    report = None if callback is None else lambda done, total: callback(Progress("neighbours", done, total))
+    support = neighbour_support(matchings, neighbours, progress=report)
     if 4 * np.count_nonzero(support >= 0.5) < matchings.n_matches:
         return matchings
     kept = matchings.keep(support > 0)
