@@ -294,7 +294,16 @@ app(sys.argv[1:])
 def test_reproduce_says_how_to_get_the_data(run, tmp_path, monkeypatch):
     monkeypatch.delenv("STIEFELSYNC_DATA", raising=False)
     monkeypatch.setattr("stiefelsync.datasets.fetch.cache_dir", lambda: tmp_path / "cache")
-    assert "(reproduce: --download)" in run("reproduce", "house", "--output", tmp_path / "first", code=2).stderr
+    for experiment in ("house", "house-matches", "house-ablation", "all"):
+        told = run("reproduce", experiment, "--quick", "--output", tmp_path / "first", code=2).stderr
+        assert "(reproduce: --download)" in told
+    (tmp_path / "data" / "house").mkdir(parents=True)
+    (tmp_path / "data" / "house" / "house_sync_data.mat").write_bytes(b"something else")
+    monkeypatch.setenv("STIEFELSYNC_DATA", str(tmp_path / "data"))
+    told = run("reproduce", "house", "--quick", "--output", tmp_path / "first", code=2).stderr
+    assert "is not the house_sync_data.mat published with the paper" in told
+    assert not (tmp_path / "first").exists()
+    monkeypatch.delenv("STIEFELSYNC_DATA")
 
     def offline(*_: object, **__: object) -> None:
         raise OSError("no network")

@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stiefelsync.datasets.house import house
 from stiefelsync.experiments.catalogue import EXPERIMENTS, find_experiments
 from stiefelsync.experiments.experiment import Experiment, Settings, Verdict
 from stiefelsync.experiments.index import Section, write_index
@@ -77,7 +78,10 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
     list of Finding
         Of the planned experiments.
     """
-    blank(1, 1)  # without matplotlib, say so before the long run
+    # What is missing, matplotlib or the data, is said before the long run and before anything is written.
+    blank(1, 1)
+    if any(task.problem["data"] == "house" and not plan.store.has_result(task) for task in plan.tasks):
+        house(1)
     plan.output.mkdir(parents=True, exist_ok=True)
     run(plan.tasks, plan.store, workers=plan.workers, progress=progress)
     sections = []
