@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -289,6 +291,25 @@ app(sys.argv[1:])
         assert done.returncode == 2
         assert f'pip install "stiefelsync[{extra}]"' in done.stderr
     assert [*tmp_path.iterdir()] == [problem]
+
+
+@pytest.mark.parametrize(
+    ("stream", "arguments"),
+    [
+        *(("stdout", line) for line in ("methods", "methods --json", "--help", "sync --help", "synth p.npz")),
+        *(("stderr", line) for line in ("inspect none.npz", "methods --nope")),
+    ],
+)
+def test_the_reader_of_the_output_has_gone(tmp_path, stream, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = "import sys; from stiefelsync.cli import main; sys.argv[0] = 'stiefelsync'; main()"
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writer}
+    done = subprocess.run([sys.executable, "-c", code, *arguments.split()], **streams, cwd=tmp_path)
+    os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE
+    assert not done.stdout
+    assert not done.stderr
 
 
 def test_reproduce_says_how_to_get_the_data(run, tmp_path, monkeypatch):

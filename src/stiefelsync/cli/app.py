@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -21,7 +22,7 @@ __all__ = ["app", "main"]
 # To add a verb: write a module beside this one with a function `run` and a docstring, and name it here.
 VERBS = (demo, inspect, sync, convert, compare, report, synth, reproduce, methods)
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, INTERRUPTED, NO_READER = 2, 130, 141
 
 
 def _for_the_shell(message: str) -> str:
@@ -86,5 +87,12 @@ for _verb in VERBS:
 
 
 def main() -> None:
-    """Run the program with the arguments of the process."""
-    sys.exit(app())
+    """Run the program with the arguments of the process; end as SIGPIPE ends others when no one reads its output."""
+    try:
+        app()
+    except (SystemExit, BrokenPipeError) as end:
+        if not isinstance(end if isinstance(end, OSError) else end.__context__, BrokenPipeError):
+            raise
+        for stream in (sys.stdout, sys.stderr):  # what they still hold is flushed at the end, and would fail again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        sys.exit(NO_READER)
