@@ -125,6 +125,19 @@ def test_sync_options_reach_the_method(document, problem, tmp_path):
     assert document(*arguments, "--option", "max_iter=3", "--option", "dtype=float32")["iterations"] == 3
 
 
+@pytest.mark.parametrize("choice", ["--add", "--no-add"])
+def test_the_picture_shows_what_the_file_holds(run, problem, tmp_path, monkeypatch, choice):
+    drawn = []
+    monkeypatch.setattr("stiefelsync.plotting.save", lambda figure, path: drawn.append(figure))
+    run("sync", problem, "-o", tmp_path / "out.npz", "--method", "fast", choice, "--plot", tmp_path / "picture.png")
+    before, after = io.read(problem), io.read(tmp_path / "out.npz")
+    titles = [ax.get_title("left") for ax in drawn[0].axes[:2]]
+    assert titles == [f"before: {before.n_matches:,} matches", f"after: {after.n_matches:,} matches"]
+    assert ("0 added" in [text.get_text() for text in drawn[0].axes[1].get_legend().get_texts()]) == (
+        choice == "--no-add"
+    )
+
+
 def test_sync_plot_and_report(run, problem, tmp_path):
     picture, page = tmp_path / "p.png", tmp_path / "p.html"
     run("sync", problem, "-o", tmp_path / "out.npz", "--method", "sparse-stiefel", "--plot", picture, "--report", page)

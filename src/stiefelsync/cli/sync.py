@@ -84,7 +84,7 @@ def run(
     # Drawn before and written after the answer: what cannot be drawn leaves no file, nor does an answer not saved.
     figures = _figures(result, writer.adds if add is None else add)
     text = None if page is None else report.render(problem, result, images=images, notes=_notes(figures, output))
-    figure = None if plot is None else plotting.overview(result)
+    figure = None if plot is None else plotting.overview(result, added=figures["added_written"])
     io.write(result, output, writer.name, like=model, add=add, **given["writer"])
     if page is not None and text is not None:
         report.save(text, page, source=input)

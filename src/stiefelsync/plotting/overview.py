@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["overview"]
 
 
-def overview(result: Synchronisation) -> Figure:
+def overview(result: Synchronisation, *, added: bool = True) -> Figure:
     """Draw W before and after and, where the method has them, the relaxed solution U and its convergence.
 
     Rows are shown in the order of the labels within each object, and columns of U in the order of the universe points,
     so that a good answer shows as diagonals.
+
+    Parameters
+    ----------
+    added
+        Whether W after has the matches that the input did not have.
 
     Examples
     --------
@@ -37,7 +42,8 @@ def overview(result: Synchronisation) -> Figure:
     figure = blank(11, 6.5 + (4.3 if extra else 0))
     rows: Any = figure.subfigures(2 if extra else 1, 1, height_ratios=[6.5, 4.3] if extra else None, squeeze=False)
     left, right = rows[0, 0].subplots(1, 2)
-    draw_changes(left, right, result.input, result.matchings(), labels)
+    after = result.matchings() if added else result.input.keep(result.kept)
+    draw_changes(left, right, result.input, after, labels)
     if extra:
         axes = list(rows[1, 0].subplots(1, len(extra), squeeze=False)[0])
         if U is not None:
