@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync import FormatError, InputError, Matchings, io, synchronise
 from stiefelsync.io import colmap, sqlite
 from stiefelsync.matching.near import representatives
 from tests.io.colmap_schemas import SCHEMAS, build, dump, pair_id
@@ -225,6 +225,46 @@ def test_it_needs_its_original(tmp_path, database):
     with pytest.raises(InputError, match="unknown target"):
         io.write(CLEAN, tmp_path / "a.db", like=database, target="inliers")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npz", "original"]
+
+
+@pytest.mark.parametrize("format", ["hloc", "opensfm"])
+def test_back_from_a_format_that_forgets_unmatched_keypoints(tmp_path, format):
+    """Images in order of ids, not of names, and keypoints after the last matched one."""
+    names = ["z.jpg", "a.jpg", "m.jpg"]
+    good = Matchings.from_labels(
+        [3, 0, 1, -1, 1, 0, -1, -1, -1, 0, 3, -1], [4, 4, 4], names=names, coordinates=np.eye(12, 2)
+    )
+    wrong = {(0, 1): [[0, 3]], (1, 2): [[3, 0]]}
+    database, other = tmp_path / "database.db", tmp_path / "other"
+    both = {key: np.concatenate([block, wrong.get(key, block[:0])]) for key, block in good.pairs().items()}
+    noisy = Matchings.from_pairs(both, good.sizes, names=names)
+    build(database, noisy, noisy)
+    io.write(good, other, format)
+    read = io.read(other)
+    assert read.names != good.names
+    assert read.sizes.sum() < good.sizes.sum()
+    io.convert(other, tmp_path / "clean.db", like=database)
+    assert io.read(tmp_path / "clean.db").pairs().keys() == good.pairs().keys()
+    for key, block in io.read(tmp_path / "clean.db").pairs().items():
+        assert np.array_equal(block, good.pair(*key))
+    io.write(synchronise(read, method="union-find"), tmp_path / "labelled.db", like=database)
+    assert io.read(tmp_path / "labelled.db") == io.read(tmp_path / "clean.db")
+
+
+@pytest.mark.parametrize(
+    ("names", "sizes", "message"),
+    [
+        (("a.jpg", "b.jpg", "d.jpg"), [4, 4, 3], "the database has no image 'd.jpg'"),
+        (("a.jpg", "b.jpg"), [4, 4], "they have no image 'sub/c.jpg'"),
+        (("a.jpg", "b.jpg", "b.jpg"), [4, 4, 3], "two objects are named 'b.jpg'"),
+        (("sub/c.jpg", "b.jpg", "a.jpg"), [4, 4, 3], "'sub/c.jpg' has 3 of them, not 4"),
+        (None, [4, 4, 2], "the images or their sizes differ"),
+    ],
+)
+def test_matches_of_other_images(tmp_path, database, names, sizes, message):
+    with pytest.raises(InputError, match=message):
+        io.write(Matchings.from_pairs({(0, 1): [[0, 1]]}, sizes, names=names), tmp_path / "a.db", like=database)
+    assert not (tmp_path / "a.db").exists()
 
 
 # ---------------------------------------------------------------- the original is never touched

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.base import Content, Format, losses, register
+from stiefelsync.io.base import Content, Format, losses, names_of, register
 from stiefelsync.io.sqlite import is_sqlite, snapshot
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.near import representatives
@@ -198,9 +198,8 @@ def write(
     with snapshot(like) as source:
         _check_tables(source, like)
         images = _load_images(source, like)
-        if not np.array_equal(images.sizes, content.matchings.sizes):
-            raise InputError(f"these matches are not about the keypoints of {like}: the images or their sizes differ")
-        changed = _changes(_load_rows(source, target, images, like), content, images, merge_px)
+        fitted = _fitted(content, images, like)
+        changed = _changes(_load_rows(source, target, images, like), fitted, images, merge_px)
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 copy.execute("PRAGMA synchronous = OFF")  # the finished file is flushed once
@@ -211,6 +210,33 @@ def write(
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
+
+
+def _fitted(content: Content, images: Images, like: Path) -> Content:
+    """Return the content on all keypoints of the database, or say why it does not belong there.
+
+    Some formats put images into another order and forget the keypoints after an image's last matched one. So images
+    are found by name, and may have fewer keypoints than in the database; without names they must be equal in size.
+    """
+    given, wrong = content.matchings, f"these matches are not about the keypoints of {like}"
+    if given.names is None:
+        if not np.array_equal(given.sizes, images.sizes):
+            raise InputError(f"{wrong}: the images or their sizes differ")
+        return content
+    names = names_of(given)
+    for name in sorted({*names} ^ {*images.names})[:1]:
+        raise InputError(f"{wrong}: {'the database has no' if name in names else 'they have no'} image {name!r}")
+    number = {name: i for i, name in enumerate(images.names)}
+    place = np.array([number[name] for name in names], dtype=np.int64)
+    for i in np.flatnonzero(given.sizes > images.sizes[place])[:1]:
+        raise InputError(f"{wrong}: {names[i]!r} has {images.sizes[place[i]]:,} of them, not {given.sizes[i]:,}")
+    labels = None
+    if content.labels is not None:
+        shift = (images.offsets[place] - given.offsets[:-1])[given.point_objects]
+        labels = np.full(int(images.sizes.sum()), -1, dtype=np.int64)
+        labels[np.arange(given.n_points) + shift] = content.labels
+    objects = place[given.pair_objects][given.match_pairs]
+    return replace(content, matchings=Matchings.from_arrays(objects, given.indices, images.sizes), labels=labels)
 
 
 def _changes(
