@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from stiefelsync import io
-from stiefelsync.matching.graph import components
+from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import change, write_report
 from stiefelsync.sync.registry import Outcome
 from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.synchronise import synchronise
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
 CHROMIUM = next(
@@ -172,6 +173,9 @@ def test_a_narrow_screen_scrolls_in_one_direction_only(photographed, tmp_path: P
     opened = show(write_report(tmp_path / "castle.html", photographed.input, photographed))
     opened.page.set_viewport_size({"width": 360, "height": 740})
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+    first, second = (opened.page.locator(name).bounding_box() for name in ("#first", "#second"))
+    assert second["y"] > first["y"] + first["height"]
+    assert min(first["width"], second["width"]) > 250  # names are not cut off
     opened.assert_quiet()
 
 
@@ -201,15 +205,22 @@ def test_nothing_to_show(tmp_path: Path, show) -> None:
 @pytest.mark.data
 def test_sceaux(data_dir: Path, tmp_path: Path, show) -> None:
     problem = io.read(data_dir / "sceaux" / "database.db")
-    _, labels = components(problem)
-    keys = labels * problem.n_objects + problem.point_objects
-    _, first = np.unique(keys, return_index=True)
-    alone = np.full(len(labels), -1)
-    alone[first] = labels[first]  # of each image only the first keypoint stays in the component
-    result = Synchronisation(problem, "first", Outcome(labels=alone), int(labels.max()) + 1)
+    result = synchronise(problem, method="tracks")
     path = write_report(tmp_path / "sceaux.html", problem, result, images=data_dir / "sceaux" / "images")
     assert path.stat().st_size < 15_000_000
     opened = show(path)
     drive(opened, result)
+    f = result.as_dict()
+    cards = [" ".join(text.split()) for text in opened.page.locator(".card").all_inner_texts()]
+    assert cards[0].startswith(f"Conflicting tracks before {conflicts(problem).count} → after 0")
+    assert cards[1].startswith(f"Matches before {problem.n_matches:,} → after {result.matchings().n_matches:,}")
+    assert cards[1].endswith(f"{f['matches_removed']:,} removed, {f['matches_added']:,} added")
+    assert f"→ after {f['tracks']:,} mean length" in cards[2]
+    assert f"→ after {problem.n_points - f['points_unmatched']:,}" in cards[3]
+    facts = " ".join(opened.page.locator(".facts").inner_text().split())
+    assert facts.startswith(
+        f"Images {problem.n_objects} Points {problem.n_points:,} Pairs with matches 55 Method tracks"
+    )
+    assert f"gap {100 * result.gap:.2f} %" in facts
     assert opened.page.locator(".conflict").count() == 10
     opened.assert_quiet()

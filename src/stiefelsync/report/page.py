@@ -167,7 +167,7 @@ def render(
         grouped=len(bounds) <= found.input.n_objects,
         lead=_lead(found),
         cards=_cards(found),
-        facts=_facts(found, after),
+        facts=_facts(found, after, noun),
         notes=[*notes, *more],
         bins=bins,
         tallest=max((max(one.before, one.after) for one in bins), default=0),
@@ -225,7 +225,7 @@ def _lead(found: Change) -> str:
     """Return the whole story in a sentence or two."""
     before, after = found.before, found.after
     kept = before.matches - found.removed
-    share = f" ({100 * kept / before.matches:.1f} %)" if before.matches else ""
+    share = f" ({_percent(kept / before.matches)})" if before.matches else ""
     text = f"{_number(kept)} of {_number(before.matches)} matches kept{share}, {_number(found.removed)} removed"
     text += f", {_number(found.added.n_matches)} added. " if found.added.n_matches else ". "
     if before.conflicts == 0 and after.conflicts == 0:
@@ -268,21 +268,22 @@ def _cards(found: Change) -> list[dict[str, str]]:
             "Points in tracks",
             _number(before.matched_points),
             _number(after.matched_points),
-            f"{100 * before.matched_points / m:.1f} % → {100 * after.matched_points / m:.1f} % of all points",
+            f"{_percent(before.matched_points / m)} → {_percent(after.matched_points / m)} of all points",
         ),
     ]
 
 
-def _facts(found: Change, after: Synchronisation | Matchings) -> list[tuple[str, str]]:
+def _facts(found: Change, after: Synchronisation | Matchings, noun: str) -> list[tuple[str, str]]:
     facts = [
-        ("Objects", _number(found.input.n_objects)),
+        (f"{noun.capitalize()}s", _number(found.input.n_objects)),
         ("Points", _number(found.input.n_points)),
         ("Pairs with matches", _number(len(found.input.pair_objects))),
     ]
     if isinstance(after, Matchings):
         return facts
     facts.append(("Method", str(after.method)))
-    facts.append(("Objective", f"{after.objective:,.0f} of at most {after.upper_bound:,.0f}, gap {after.gap:.2%}"))
+    gap = _percent(after.gap, 2)
+    facts.append(("Objective", f"{after.objective:,.0f} of at most {after.upper_bound:,.0f}, gap {gap}"))
     facts.append(("Time", f"{sum(after.timings.values()):.3g} s"))
     return facts
 
@@ -360,6 +361,10 @@ def _spot(
 
 def _number(value: int) -> str:
     return f"{value:,}"
+
+
+def _percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def _others(count: int, noun: str, which: str) -> str:
