@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError", "unknown_name"]
+__all__ = [
+    "ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError", "counted",
+    "unknown_name",
+]  # fmt: skip
 
 
 class StiefelSyncError(Exception):
@@ -62,3 +65,15 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     close = difflib.get_close_matches(str(name), known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return InputError(f"unknown {kind} {name!r}; {hint}Known: {', '.join(known)}")
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s (after "ch" an es) unless there is one of it.
+
+    Examples
+    --------
+    >>> counted(1, "point"), counted(1200, "match"), counted(0, "object")
+    ('1 point', '1,200 matches', '0 objects')
+    """
+    ending = "" if n == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{n:,} {noun}{ending}"

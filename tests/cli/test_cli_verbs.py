@@ -67,6 +67,20 @@ def test_inspect_counts(document, tmp_path):
     assert document("inspect", tmp_path / "p.npz")["conflicts_apart"] == 0
 
 
+def test_inspect_says_what_it_cannot_know(run, document, tmp_path):
+    io.write(Matchings.from_labels([0, 1, 0, 1], [2, 2]), tmp_path / "two.npz")
+    told = run("inspect", tmp_path / "two.npz").stdout
+    assert told.count("unknown (no cycle of three objects)") == 2
+    assert "0.0 %" not in told
+    found = document("inspect", tmp_path / "two.npz")
+    assert [found[name] for name in ("cycle_error", "cycle_error_uncertainty", "wrong_share")] == [None] * 3
+    open_cycle = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}
+    io.write(Matchings.from_pairs(open_cycle, [2, 1, 1]), tmp_path / "open.npz")
+    told = run("inspect", tmp_path / "open.npz").stdout
+    assert "100.0 % of the cycles of three matches do not close (2 cycles in 1 triplet of objects)" in told
+    assert "unknown (only 2 cycles of three matches)" in told
+
+
 def test_inspect_exit_code_is_a_finding(run, document, problem):
     conflicts = document("inspect", problem)["conflicts"]
     assert conflicts > 0
@@ -250,7 +264,10 @@ def test_options_of_formats(run, document, tmp_path):
     (tmp_path / "many.csv").write_text(rows)
     repair = ("--option", "on_conflict=repair")
     assert "--option on_conflict='repair' keeps" in run("inspect", tmp_path / "many.csv", code=2).stderr
-    assert document("inspect", tmp_path / "many.csv", *repair)["matches"] == 2
+    found = document("inspect", tmp_path / "many.csv", *repair)
+    assert (found["matches"], found["repair"]) == (2, {"duplicates": 0, "conflicts": 1})
+    told = run("inspect", tmp_path / "many.csv", *repair).stdout
+    assert "1 match to make them one-to-one: 0 given twice, 1 to a second partner" in told
     lost = document("convert", tmp_path / "many.csv", tmp_path / "one.npz", *repair)["lost"]
     assert lost == [f"1 matches of {tmp_path / 'many.csv'} were dropped to make it one-to-one."]
     assert io.read(tmp_path / "one.npz").pair(0, 1).tolist() == [[0, 1]]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, datasets
+from stiefelsync.matching import Repair
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.inspection import NEAR, inspect
 
@@ -35,9 +36,37 @@ def test_conflicts_near_and_apart_by_brute_force(seed):
     assert found.unmatched == sum(size == 1 for size in sizes)
 
 
-def test_consistent_and_empty_problems():
-    clean = inspect(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]))
+def test_consistent_problems():
+    clean = inspect(Matchings.from_labels(np.tile(np.arange(10), 3), [10, 10, 10]))
     assert (clean.conflicts, clean.cycle_error, clean.wrong_share, clean.conflicts_apart) == (0, 0, 0, None)
+    # Every one of ten cycles is seen from each of its three objects.
+    assert (clean.cycles, clean.triplets) == (30, 1)
+
+
+def test_empty_problems():
     for empty in (Matchings.from_pairs({}, []), Matchings.from_pairs({}, [0, 3], coordinates=np.zeros((3, 2)))):
         found = inspect(empty)
         assert (found.matches, found.components, found.largest_component, found.conflicts) == (0, 0, 0, 0)
+        assert (found.cycle_error, found.wrong_share) == (None, None)
+
+
+def test_what_no_cycle_tells_is_unknown():
+    two = inspect(Matchings.from_labels(np.tile(np.arange(50), 2), [50, 50]))
+    chain = inspect(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1]))
+    # Three objects with matches in every pair, but no two matches meet.
+    apart = inspect(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[1, 1]], (0, 2): [[1, 0]]}, [2, 2, 2]))
+    for found in (two, chain, apart):
+        assert (found.cycle_error, found.cycle_error_uncertainty, found.wrong_share, found.cycles) == (*[None] * 3, 0)
+    assert (two.triplets, chain.triplets, apart.triplets) == (0, 0, 1)
+
+
+def test_few_cycles_say_nothing_about_the_share_of_wrong_matches():
+    few = inspect(Matchings.from_labels(np.tile(np.arange(9), 3), [9, 9, 9]))
+    assert (few.cycle_error, few.cycles, few.wrong_share) == (0, 27, None)
+
+
+def test_what_was_dropped_is_told():
+    twice = [[0, 0], [0, 0], [0, 1], [1, 1]]
+    found = inspect(Matchings.from_pairs({(0, 1): twice}, [2, 2], on_conflict="repair"))
+    assert found.repair == Repair(duplicates=1, conflicts=1)
+    assert inspect(Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])).repair is None

@@ -139,7 +139,7 @@ def test_sampled_cycle_error_covers_the_exact_one(enumerated: int, monkeypatch: 
 
 
 def test_cycle_error_of_nothing_and_of_a_scene() -> None:
-    assert cycle_error(Matchings.from_pairs({}, [])) == CycleError(0.0, 0.0, 0, True)
+    assert cycle_error(Matchings.from_pairs({}, [])) == CycleError(0.0, 0.0, 0, True, 0)
     noisy, _ = scene(2_000, 40, 100, 250, 0.3, 0.3, rng=0)
     clean, _ = scene(2_000, 40, 100, 250, 0.0, 0.3, rng=0)
     assert cycle_error(clean).value == 0

@@ -9,7 +9,8 @@ import typer
 
 from stiefelsync.cli.options import Format, Input, Json, Options, Seed, read
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
-from stiefelsync.matching.inspection import NEAR, inspect
+from stiefelsync.errors import counted
+from stiefelsync.matching.inspection import NEAR, Inspection, inspect
 
 __all__ = ["run"]
 
@@ -37,20 +38,41 @@ def run(
     if json:
         show_json({"input": str(input), **asdict(found), "max_conflicts": max_conflicts, "exceeded": exceeded})
     else:
-        lines = {
-            "objects": number(found.objects),
-            "points": f"{number(found.points)}, {number(found.unmatched)} of them unmatched",
-            "matches": f"{number(found.matches)} in {number(found.pairs)} of {number(found.possible_pairs)} pairs",
-            "components": f"{number(found.components)}, the largest has {number(found.largest_component)} points",
-            "conflicts": f"{number(found.conflicts)} (components with two points of one object)",
-            f"at {NEAR:g} px": f"{number(found.conflicts_apart)} (with two such points farther apart than that)",
-            "cycle error": f"{percent(found.cycle_error)} of the cycles of three matches do not close",
-            "wrong matches": f"about {percent(found.wrong_share)}, if errors are independent",
-        }
-        if found.conflicts_apart is None:
-            del lines[f"at {NEAR:g} px"]
-        show(facts(str(input), lines))
+        show(facts(str(input), _lines(found)))
         if exceeded:
-            show(f"more than {number(max_conflicts)} conflicts; repair them with: {program()} sync {input} -o OUTPUT")
+            show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:
         raise typer.Exit(FINDING)
+
+
+def _lines(found: Inspection) -> dict[str, str]:
+    lines = {
+        "objects": number(found.objects),
+        "points": f"{number(found.points)}, {number(found.unmatched)} of them unmatched",
+        "matches": f"{number(found.matches)} in {number(found.pairs)} of {counted(found.possible_pairs, 'pair')}",
+    }
+    if found.repair is not None:
+        twice, rivals = found.repair.duplicates, found.repair.conflicts
+        lines["dropped"] = (
+            f"{counted(twice + rivals, 'match')} to make them one-to-one: {number(twice)} given twice, "
+            f"{number(rivals)} to a second partner"
+        )
+    lines["components"] = (
+        f"{number(found.components)}, the largest has {counted(found.largest_component, 'point')}"
+        if found.components
+        else "none"
+    )
+    lines["conflicts"] = f"{number(found.conflicts)} (components with two points of one object)"
+    if found.conflicts_apart is not None:
+        lines[f"at {NEAR:g} px"] = f"{number(found.conflicts_apart)} (with two such points farther apart than that)"
+    if found.cycle_error is None:
+        nothing = f"unknown (no cycle of three {'matches' if found.triplets else 'objects'})"
+        return lines | {"cycle error": nothing, "wrong matches": nothing}
+    basis = f"{counted(found.cycles, 'cycle')} in {counted(found.triplets, 'triplet')} of objects"
+    lines["cycle error"] = f"{percent(found.cycle_error)} of the cycles of three matches do not close ({basis})"
+    lines["wrong matches"] = (
+        f"unknown (only {counted(found.cycles, 'cycle')} of three matches)"
+        if found.wrong_share is None
+        else f"about {percent(found.wrong_share)}, if errors are independent"
+    )
+    return lines

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
 
-__all__ = ["NEAR", "Inspection", "inspect"]
+__all__ = ["FEW", "NEAR", "Inspection", "inspect"]
 
 NEAR = 10.0
 """Pixels within which structure-from-motion programs take two keypoints of one image for one."""
+FEW = 30
+"""Cycles of three matches below which nothing is said about the share of wrong matches."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,15 @@ class Inspection:
     conflicts_apart
         Those of them with two such points more than 10 px apart; None without coordinates.
     cycle_error, cycle_error_uncertainty
-        Share of the cycles of three matches that do not close, and its standard error where cycles were sampled.
+        Share of the cycles of three matches that do not close, and its standard error where cycles were sampled; None
+        where there is no such cycle.
+    cycles, triplets
+        How many cycles, one for each way over a third object, in how many triplets of objects that rests on.
     wrong_share
-        Share of wrong matches that would explain it if errors were independent, 1 - (1 - cycle error)^(1/3).
+        Share of wrong matches that would explain it if errors were independent, 1 - (1 - cycle error)^(1/3); None where
+        fewer than 30 cycles speak.
+    repair
+        What was dropped to make the matches one-to-one, if anything was.
     """
 
     objects: int
@@ -51,9 +60,12 @@ class Inspection:
     largest_component: int
     conflicts: int
     conflicts_apart: int | None
-    cycle_error: float
-    cycle_error_uncertainty: float
-    wrong_share: float
+    cycle_error: float | None
+    cycle_error_uncertainty: float | None
+    cycles: int
+    triplets: int
+    wrong_share: float | None
+    repair: Repair | None
 
 
 def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) -> Inspection:
@@ -72,8 +84,8 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
     Examples
     --------
     >>> found = inspect(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 1]))
-    >>> found.components, found.conflicts
-    (1, 1)
+    >>> found.components, found.conflicts, found.cycle_error, found.cycles, found.wrong_share
+    (1, 1, 1.0, 2, None)
     """
     k = matchings.n_objects
     _, labels = components(matchings)
@@ -81,7 +93,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
     matched[matchings.endpoints] = True
     sizes = np.bincount(labels[matched])
     found = conflicts(matchings, labels)
-    cycles = cycle_error(matchings, rng=rng)
+    error = cycle_error(matchings, rng=rng)
     return Inspection(
         objects=k,
         points=matchings.n_points,
@@ -93,9 +105,12 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         largest_component=int(sizes.max(initial=0)),
         conflicts=found.count,
         conflicts_apart=None if matchings.coordinates is None else _apart(matchings, labels),
-        cycle_error=cycles.value,
-        cycle_error_uncertainty=cycles.standard_error,
-        wrong_share=1 - (1 - cycles.value) ** (1 / 3),
+        cycle_error=error.value if error.judged else None,
+        cycle_error_uncertainty=error.standard_error if error.judged else None,
+        cycles=error.judged,
+        triplets=error.triplets,
+        wrong_share=1 - (1 - error.value) ** (1 / 3) if error.judged >= FEW else None,
+        repair=matchings.repair,
     )
 
 

@@ -114,12 +114,15 @@ class CycleError:
         Object triplets looked at.
     exact
         Whether these were all triplets.
+    judged
+        Composed matches that were confirmed or contradicted; 0 when nothing can be judged.
     """
 
     value: float
     standard_error: float
     triplets: int
     exact: bool
+    judged: int
 
     def __float__(self) -> float:
         return self.value
@@ -153,7 +156,7 @@ def cycle_error(
     --------
     >>> loop = {(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0], [1, 1]], (0, 2): [[0, 1], [1, 0]]}
     >>> cycle_error(Matchings.from_pairs(loop, [2, 2, 2]))
-    CycleError(value=1.0, standard_error=0.0, triplets=1, exact=True)
+    CycleError(value=1.0, standard_error=0.0, triplets=1, exact=True, judged=6)
     """
     if max_triplets is None:
         per_pair = matchings.n_matches / max(len(matchings.pair_objects), 1)
@@ -176,7 +179,7 @@ def cycle_error(
     if not exact and total:
         n = len(triplets)
         error = float(np.sqrt(n / (n - 1) * ((contradicted - value * judged) ** 2).sum()) / total)
-    return CycleError(value, error, len(triplets), exact)
+    return CycleError(value, error, len(triplets), exact, int(total))
 
 
 def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tuple[Ints, bool]:
