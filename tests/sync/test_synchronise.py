@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import warnings
 
@@ -240,6 +241,32 @@ def test_sparse_assignment_agrees_with_dense(seed):
         assert mine == pytest.approx(best)
 
 
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_universe_beyond_the_points_is_as_large_as_they_are(method, monkeypatch):
+    problem, _ = datasets.synthetic(4, 4, observed=0.8, error=0.2, rng=0)
+    told = []
+
+    def run(*arguments, **options):
+        told.append(arguments[1])
+        return METHODS[method].run(*arguments, **options)
+
+    monkeypatch.setattr(module, "find_method", lambda _: dataclasses.replace(METHODS[method], run=run))
+    first, second = (quietly(problem, d, method=method) for d in (problem.n_points, 100_000_000))
+    assert told == [problem.n_points] * 2
+    assert first.universe_size == second.universe_size
+    assert first.matchings() == second.matchings()
+    if METHODS[method].consistent:
+        assert np.array_equal(first.labels, second.labels)
+
+
+@pytest.mark.parametrize("method", ["tracks", "union-find"])
+def test_methods_that_find_the_universe_take_any(method):
+    problem, _ = datasets.synthetic(6, 5, observed=1.0, error=0.1, rng=0)
+    assert np.array_equal(synchronise(problem, 3, method=method).labels, synchronise(problem, method=method).labels)
+    with pytest.raises(InputError, match="universe must be a whole number"):
+        synchronise(problem, 3.5, method=method)
+
+
 # ---------------------------------------------------------------- bad input
 
 PROBLEM = Matchings.from_labels([0, 1, 1, 0], [2, 2])
@@ -250,7 +277,7 @@ BAD = {
     "small universe": (
         (PROBLEM, 1),
         {},
-        "a universe of 1 points is smaller than object 0, which has 2 points",
+        "a universe of 1 point is smaller than object 0, which has 2 points",
     ),
     "universe word": ((PROBLEM, "aut"), {}, "unknown universe 'aut'; did you mean 'auto'?"),
     "universe fraction": ((PROBLEM, 2.5), {}, 'universe must be a whole number or "auto", got 2.5'),
@@ -281,7 +308,7 @@ def test_inconsistent_methods_have_no_labels():
 def test_projection_rejects_what_it_cannot_project():
     with pytest.raises(InputError, match=r"U must have shape \(2, d\), got \(3, 2\)"):
         project(np.ones((3, 2)), [1, 1])
-    with pytest.raises(InputError, match="a universe of 1 points is smaller than object 1, which has 2 points"):
+    with pytest.raises(InputError, match="a universe of 1 point is smaller than object 1, which has 2 points"):
         project(np.ones((3, 1)), [1, 2])
     with pytest.raises(InputError, match="NaN"):
         project(np.full((2, 2), np.nan), [1, 1])

@@ -31,7 +31,12 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything dra
 Unused = Annotated[int, typer.Option("--seed", min=0, help="Taken by every verb; this one draws nothing at random.")]
 Method = Annotated[str, typer.Option("--method", help="One of those listed by: stiefelsync methods.")]
 Universe = Annotated[
-    str, typer.Option("--universe", metavar="auto|N", help="Size of the universe, or auto to estimate it.")
+    str,
+    typer.Option(
+        "--universe",
+        metavar="auto|N",
+        help="Size of the universe, at most the number of points, or auto to estimate it.",
+    ),
 ]
 Images = Annotated[Path | None, typer.Option("--images", help="Folder of the photographs, for the report.")]
 Options = Annotated[

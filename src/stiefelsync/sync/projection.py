@@ -10,10 +10,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import check_sizes
 
-__all__ = ["assign_sparse", "project"]
+__all__ = ["assign_sparse", "check_universe", "project"]
 
 _TIE_SEED = 2021
 
@@ -53,7 +53,7 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     if not np.isfinite(U).all():
         raise InputError("U holds NaN or infinite entries and cannot be projected")
     d = U.shape[1]
-    _check_universe(sizes, d)
+    check_universe(sizes, d)
     if not len(U):
         return np.empty(0, dtype=np.int64)
     labels: NDArray[np.int64] = U.argmax(axis=1)
@@ -124,10 +124,11 @@ def _assign_block(block: Any) -> NDArray[np.int64]:
     return np.where(matched, columns[np.where(matched, column, 0)], -1)
 
 
-def _check_universe(sizes: NDArray[np.int32], d: int) -> None:
+def check_universe(sizes: NDArray[np.int32], d: int) -> None:
+    """Raise :class:`InputError` if an object, of `sizes` (k,), has more points than the universe."""
     if len(sizes) and sizes.max() > d:
         i = int(sizes.argmax())
         raise InputError(
-            f"a universe of {d} points is smaller than object {i}, which has {int(sizes[i])} points;"
+            f"a universe of {counted(d, 'point')} is smaller than object {i}, which has {counted(sizes[i], 'point')};"
             f" give at least {int(sizes[i])}"
         )

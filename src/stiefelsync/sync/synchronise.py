@@ -11,6 +11,7 @@ from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
+from stiefelsync.sync.projection import check_universe
 from stiefelsync.sync.registry import Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.result import Synchronisation
 
@@ -40,7 +41,8 @@ def synchronise(
         The problem: at least two objects and one match.
     universe : int or "auto"
         Number d of distinct points across all objects, at least the size of the largest object; estimated by default.
-        Too large is harmless for "accurate" and "fast", too small cannot be repaired.
+        Too large is harmless for "accurate" and "fast", too small cannot be repaired. More than there are points counts
+        as the number of points, and the result says so; methods that find the universe themselves ignore it.
     method
         One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
         is the paper's, exactly; the rest are there to compare with. Where the universe is to be estimated and is so
@@ -120,10 +122,7 @@ def _universe(
         d = operator.index(universe)
     except TypeError:
         raise InputError(f'universe must be a whole number or "auto", got {universe!r}') from None
-    largest = int(matchings.sizes.max())
-    if d < largest:
-        i = int(matchings.sizes.argmax())
-        raise InputError(
-            f"a universe of {d} points is smaller than object {i}, which has {largest} points; give at least {largest}"
-        )
-    return d, None
+    if method.sized:
+        check_universe(matchings.sizes, d)
+    # No labelling uses more universe points than there are points, and the cost of the methods grows with d.
+    return min(d, matchings.n_points), None
