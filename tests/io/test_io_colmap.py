@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, given, settings
 
 from stiefelsync import FormatError, InputError, Matchings, io, synchronise
 from stiefelsync.io import colmap, sqlite
+from stiefelsync.matching.graph import conflicts
+from stiefelsync.matching.inspection import inspect
 from stiefelsync.matching.near import representatives
 from tests.io.colmap_schemas import SCHEMAS, build, dump, pair_id
 from tests.io.problems import problems
@@ -109,6 +111,20 @@ def test_raw_matches_when_nothing_is_verified(tmp_path):
         io.read(tmp_path / "a.db", source="match")
 
 
+def test_the_table_written_is_the_one_that_was_read(tmp_path, database):
+    answer = RAW.keep(np.arange(7) != 0)
+    untouched = {table: dump(database)[table] for table in colmap.TABLES}
+    io.write(answer, tmp_path / "raw.db", like=database, source="matches")
+    assert io.read(tmp_path / "raw.db", source="matches") == answer
+    io.write(answer, tmp_path / "verified.db", like=database)
+    assert dump(tmp_path / "verified.db")["matches"] == untouched["matches"]
+    io.write(answer, tmp_path / "crossed.db", like=database, source="matches", target="two_view_geometries")
+    assert dump(tmp_path / "crossed.db") == dump(tmp_path / "verified.db") != untouched
+    build(database, RAW, {})  # nothing verified: raw matches are read, and written
+    io.write(answer, tmp_path / "alone.db", like=database)
+    assert io.read(tmp_path / "alone.db") == answer
+
+
 def test_raw_matches_are_written_for_verification(tmp_path, database):
     answer = RAW.keep(np.arange(7) != 0)
     io.write(answer, tmp_path / "clean.db", like=database, target="matches")
@@ -179,24 +195,62 @@ def test_one_to_many_is_repaired_and_reported(tmp_path):
     assert io.convert(tmp_path / "a.db", tmp_path / "a.npz")[0].startswith("3 matches")
 
 
-def test_near_keypoints_are_merged_and_unmerged(tmp_path):
-    at = np.array([[0, 0], [5, 0], [0.5, 0], [9, 9], [9, 9.4], [50, 50]], dtype=np.float32)
-    problem = Matchings.from_pairs({(0, 1): [[0, 0], [2, 2]], (1, 2): [[1, 1]], (0, 2): [[2, 0]]}, [3, 2 + 1, 2],
-                                   coordinates=np.concatenate([at, at[:2]]))  # fmt: skip
+def test_near_keypoints_are_merged_where_matches_connect_them(tmp_path):
+    # a: points 0 and 2 are copies, which b 0 - c 0 connects; point 3 lies as close, but on another track.
+    # c: points 1 and 2 are copies of nothing that is connected.
+    at = [[0, 0], [50, 0], [0.5, 0], [0, 0.5], [9, 9], [70, 9], [9, 9], [40, 40], [40, 40.4]]
+    pairs = {(0, 1): [[0, 0], [3, 1]], (0, 2): [[2, 0], [1, 1]], (1, 2): [[0, 0], [1, 2]]}
+    problem = Matchings.from_pairs(pairs, [4, 2, 3], coordinates=np.array(at, dtype=np.float32))
     build(tmp_path / "a.db", problem, problem)
     merged = io.read(tmp_path / "a.db", merge_px=1)
-    assert {key: block.tolist() for key, block in merged.pairs().items()} == {
-        (0, 1): [[0, 0]],  # of two
-        (0, 2): [[0, 0]],
-        (1, 2): [[0, 1]],
-    }
-    assert merged.repair.conflicts == 1
-    io.write(merged.keep([True, False, True]), tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1)
-    back = io.read(tmp_path / "b.db")
-    assert {key: block.tolist() for key, block in back.pairs().items()} == {(0, 1): [[0, 0]], (1, 2): [[1, 1]]}
+    assert {key: block.tolist() for key, block in merged.pairs().items()} == pairs | {(0, 2): [[0, 0], [1, 1]]}
+    assert conflicts(problem).count == 1
+    assert conflicts(merged).count == 0
+    for result, kept in ((merged, 6), (merged.keep([True, True, False, True, True, True]), 5)):
+        io.write(result, tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1)
+        back = io.read(tmp_path / "b.db")
+        assert back.n_matches == kept
+        assert [2, 0] in back.pair(0, 2).tolist() or kept == 5  # the copy itself, not what stood for it
     for bad in (-1, float("nan")):
         with pytest.raises(InputError, match="it must be a number of pixels, 0 or more"):
             io.read(tmp_path / "a.db", merge_px=bad)
+
+
+def test_copies_are_told_from_the_table_that_was_read(tmp_path):
+    """The chain that connects two copies is in the raw matches only."""
+    at = np.array([[0, 0], [0.5, 0], [9, 9], [9, 9]], dtype=np.float32)
+    raw = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 1, 1], coordinates=at)
+    verified = raw.keep([True, True, False])
+    build(tmp_path / "a.db", raw, verified)
+    for source, kept in (("matches", [True, True, True]), ("two_view_geometries", [True, False, True])):
+        answer = Matchings.from_labels([0, -1, 0, 0], [2, 1, 1])
+        io.write(answer, tmp_path / "b.db", like=tmp_path / "a.db", source=source, target="matches", merge_px=1)
+        assert io.read(tmp_path / "b.db", source="matches") == io.read(tmp_path / "a.db", source="matches").keep(kept)
+
+
+def test_several_partners_that_are_copies_are_one(tmp_path):
+    """A match that only makes a second partner still says that the two partners are connected."""
+    at = np.array([[0, 0], [0.5, 0], [9, 9]], dtype=np.float32)
+    many = {(0, 1): np.array([[0, 0], [1, 0]])}
+    build(tmp_path / "a.db", Matchings.from_pairs({}, [2, 1], coordinates=at), many, "3.13")
+    merged = io.read(tmp_path / "a.db", merge_px=1)
+    assert (merged.n_matches, merged.repair.duplicates, merged.repair.conflicts) == (1, 1, 0)
+    io.write(merged, tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1)
+    assert dump(tmp_path / "b.db") == dump(tmp_path / "a.db")
+    with pytest.raises(FormatError, match="matched to more than one point"):
+        io.read(tmp_path / "a.db", merge_px=1, on_conflict="error")
+
+
+@pytest.mark.data
+def test_merging_loses_less_and_leaves_only_copies(data_dir, tmp_path):
+    path, clean = data_dir / "sceaux" / "database.db", tmp_path / "clean.db"
+    problem, merged = io.read(path), io.read(path, merge_px=10)
+    before, at_ten = inspect(problem), inspect(merged)
+    assert at_ten.conflicts <= before.conflicts_apart < before.conflicts
+    io.write(synchronise(merged, method="tracks"), clean, like=path, merge_px=10)
+    found = inspect(io.read(clean))
+    assert found.matches > synchronise(problem, method="tracks").kept.sum()
+    assert found.conflicts > found.conflicts_apart == 0
 
 
 def test_representatives_are_near_and_never_chained():
@@ -204,12 +258,15 @@ def test_representatives_are_near_and_never_chained():
     at = rng.uniform(0, 100, (500, 2))
     stands = representatives(at, np.array([200, 300]), 10)
     assert np.array_equal(stands[stands], stands)
-    assert np.linalg.norm(at - at[stands], axis=1).max() <= 10
     assert (stands[:200] < 200).all()
     assert (stands[200:] >= 200).all()
-    own = np.unique(stands[:200])
-    apart = np.linalg.norm(at[own, None] - at[own], axis=2) + 1e3 * np.eye(len(own))
-    assert apart.min() > 10
+    for one in np.unique(stands):
+        together = at[stands == one]
+        assert np.linalg.norm(together[:, None] - together, axis=2).max() <= 10
+    # Nobody is left alone who could have joined: each is too far from somebody of every earlier group.
+    for late in np.flatnonzero(stands == np.arange(500)):
+        earlier = np.unique(stands[:late][(np.arange(late) < 200) == (late < 200)])
+        assert all(np.linalg.norm(at[(stands == one)] - at[late], axis=1).max() > 10 for one in earlier)
 
 
 def test_it_needs_its_original(tmp_path, database):

@@ -20,9 +20,9 @@ from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, losses, names_of, register
 from stiefelsync.io.sqlite import is_sqlite, snapshot
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.near import representatives
+from stiefelsync.matching.near import connected_representatives
 
-__all__ = ["COLMAP", "next_command", "representatives"]
+__all__ = ["COLMAP", "next_command"]
 
 MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
 TABLES = ("two_view_geometries", "matches")
@@ -58,6 +58,10 @@ class Rows:
     def flat_objects(self) -> Int64s:
         """Both images of every match; shape (M, 2)."""
         return np.repeat(self.objects, np.diff(self.start), axis=0)
+
+    def ends(self, images: Images) -> Int64s:
+        """Global indices of both keypoints of every match; shape (M, 2)."""
+        return self.indices + images.offsets[self.flat_objects()]
 
 
 # ---------------------------------------------------------------- reading
@@ -144,24 +148,38 @@ def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, 
     source : {"two_view_geometries", "matches"}
         Verified or raw matches; None takes the verified ones if there are any.
     merge_px
-        Take keypoints of one image no farther apart than this for one point; see `representatives`.
+        Take keypoints of one image no farther apart than this for one point where a chain of matches connects them,
+        as :func:`~stiefelsync.matching.near.merge_near` does.
     """
-    if source is not None and source not in TABLES:
-        raise unknown_name("source", source, TABLES)
     with snapshot(path) as connection:
         _check_tables(connection, path)
         images = _load_images(connection, path)
-        rows = _load_rows(connection, source or TABLES[0], images, path)
-        if source is None and not len(rows.indices):
-            rows = _load_rows(connection, "matches", images, path)
-    objects, points = rows.flat_objects(), rows.indices
-    if merge_px:
-        offsets = images.offsets
-        ends = representatives(images.coordinates, images.sizes, merge_px)[points + offsets[objects]]
-        points = ends - offsets[objects]
-    return Matchings.from_arrays(
-        objects, points, images.sizes, names=images.names, coordinates=images.coordinates, on_conflict=on_conflict
-    )
+        _, rows = _load_source(connection, source, images, path)
+    about: dict[str, Any] = {"names": images.names, "coordinates": images.coordinates}
+    objects = rows.flat_objects()
+    plain = Matchings.from_arrays(objects, rows.indices, images.sizes, **about, on_conflict=on_conflict)
+    if not merge_px:
+        return plain
+    points = _stands(rows, images, merge_px)[rows.ends(images)] - images.offsets[objects]
+    return Matchings.from_arrays(objects, points, images.sizes, **about, on_conflict="repair")
+
+
+def _load_source(connection: sqlite3.Connection, source: str | None, images: Images, path: Path) -> tuple[str, Rows]:
+    """Return the table that is read and its matches; None takes the verified ones if there are any."""
+    if source is not None and source not in TABLES:
+        raise unknown_name("source", source, TABLES)
+    for table in TABLES if source is None else (source,):
+        rows = _load_rows(connection, table, images, path)
+        if len(rows.indices):
+            break
+    return table, rows
+
+
+def _stands(rows: Rows, images: Images, merge_px: float) -> Int64s:
+    """Return for every keypoint the one that stands for it; reading and writing take it from the same matches."""
+    if not merge_px:
+        return np.arange(len(images.coordinates))
+    return connected_representatives(images.coordinates, images.sizes, rows.ends(images), merge_px)
 
 
 # ---------------------------------------------------------------- writing
@@ -172,18 +190,22 @@ def write(
     path: Path,
     *,
     like: Path,
-    target: str = "two_view_geometries",
+    source: str | None = None,
+    target: str | None = None,
     merge_px: float = 0.0,
 ) -> None:
     """Write a copy of the database `like` with only those matches that the content holds.
 
     Parameters
     ----------
+    source : {"two_view_geometries", "matches"}
+        The table the matches were read from; None is what it is in reading.
     target : {"two_view_geometries", "matches"}
         Which table to filter: the verified matches, ready for reconstruction, or the raw ones, whose verified
-        counterpart is then dropped wherever they changed, to be verified again.
+        counterpart is then dropped wherever they changed, to be verified again. None takes the one they were read from.
     merge_px
-        The distance the matches were read with.
+        The distance the matches were read with. Matches are kept by the points that stand for their ends, so several
+        copies of a keypoint may stay in one track.
 
     Notes
     -----
@@ -192,18 +214,21 @@ def write(
     table does not have are appended; a pair that had no verified match gets `config` uncalibrated and no geometry,
     because COLMAP passes over the rows it calls undefined or degenerate.
     """
-    if target not in TABLES:
+    if target is not None and target not in TABLES:
         raise unknown_name("target", target, TABLES)
     COLMAP.check_original(like)
-    with snapshot(like) as source:
-        _check_tables(source, like)
-        images = _load_images(source, like)
+    with snapshot(like) as original:
+        _check_tables(original, like)
+        images = _load_images(original, like)
         fitted = _fitted(content, images, like)
-        changed = _changes(_load_rows(source, target, images, like), fitted, images, merge_px)
+        source, read = _load_source(original, source, images, like)
+        target = target or source
+        rows = read if target == source else _load_rows(original, target, images, like)
+        changed = _changes(rows, fitted, images, _stands(read, images, merge_px))
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 copy.execute("PRAGMA synchronous = OFF")  # the finished file is flushed once
-                source.backup(copy)
+                original.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.execute("BEGIN IMMEDIATE")
                 _apply(copy, target, changed)
@@ -240,14 +265,11 @@ def _fitted(content: Content, images: Images, like: Path) -> Content:
 
 
 def _changes(
-    rows: Rows, content: Content, images: Images, merge_px: float
+    rows: Rows, content: Content, images: Images, stands: Int64s
 ) -> dict[int, tuple[NDArray[np.uint32], bool]]:
     """Return the new matches of every pair whose matches change, and whether some were added, by pair id."""
-    offsets, m = images.offsets, int(images.sizes.sum())
-    objects = rows.flat_objects()
-    ends = rows.indices + offsets[objects]
-    stands = representatives(images.coordinates, images.sizes, merge_px) if merge_px else np.arange(m)
-    weight = np.array([m, 1])
+    ends = rows.ends(images)
+    weight = np.array([len(stands), 1])
     keep = content.holds(stands[ends])
     first = np.zeros(len(keep), dtype=bool)  # of the same match given twice
     first[np.unique(ends @ weight, return_index=True)[1]] = True

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from stiefelsync.errors import InputError
-from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["merge_near", "representatives"]
+__all__ = ["connected_representatives", "merge_near", "representatives"]
 
 Ints = NDArray[np.int64]
 
@@ -36,8 +38,9 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
         On the same points, with every match moved to the points that stand for its ends. Where two matches of a point
         into one object are left the first stays.
     stands : (m,) int64
-        For each point the point that stands for it, never farther than `distance`. After synchronising `merged`, an
-        original match (a, b) is kept if the labels of ``stands[a]`` and ``stands[b]`` agree.
+        For each point the point that stands for it; no two points that one stands for are farther apart than
+        `distance`. After synchronising `merged`, an original match (a, b) is kept if the labels of ``stands[a]`` and
+        ``stands[b]`` agree.
 
     Notes
     -----
@@ -55,8 +58,7 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     """
     if matchings.coordinates is None:
         raise InputError("these matches have no coordinates; near points cannot be merged")
-    _, component = components(matchings)
-    stands = representatives(matchings.coordinates, matchings.sizes, distance, component)
+    stands = connected_representatives(matchings.coordinates, matchings.sizes, matchings.endpoints, distance)
     ends = stands[matchings.endpoints]
     owner = matchings.point_objects[ends]
     merged = Matchings.from_arrays(
@@ -71,13 +73,33 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     return merged, stands
 
 
+def connected_representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, distance: float) -> Ints:
+    """Return the :func:`representatives` where only points that a chain of matches connects stand for each other.
+
+    Parameters
+    ----------
+    ends : (M, 2) int
+        Global indices of the two points of every match.
+
+    Examples
+    --------
+    >>> at = np.array([[0, 0], [0.5, 0], [0.7, 0], [0, 0]])
+    >>> connected_representatives(at, np.array([3, 1]), np.array([[0, 3], [2, 3]]), 1.0)
+    array([0, 1, 0, 3])
+    """
+    m = len(coordinates)
+    joined = sparse.csr_array((np.ones(len(ends), dtype=bool), ends.T), shape=(m, m))
+    return representatives(coordinates, sizes, distance, connected_components(joined, directed=False)[1])
+
+
 def representatives(
     coordinates: NDArray[Any], sizes: NDArray[Any], distance: float, groups: Ints | None = None
 ) -> Ints:
-    """Return for every point the point that stands for it and all others of its object within `distance`.
+    """Return for every point the point that stands for it and others of its object within `distance`.
 
     Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
-    no farther than `distance`. So a point is never farther than `distance` from the one that stands for it.
+    no farther than `distance` from it and from all it stands for already. So what is taken for one lies within
+    `distance`, pair by pair.
 
     Parameters
     ----------
@@ -114,7 +136,10 @@ def representatives(
         close = own[cKDTree(coordinates[own]).query_pairs(distance, output_type="ndarray")]
         if groups is not None:
             close = close[groups[close[:, 0]] == groups[close[:, 1]]]
-        for a, b in close[np.lexsort(close.T[::-1])].tolist():
-            if stands[a] == a and stands[b] == b:
+        pairs = list(map(tuple, close[np.lexsort(close.T[::-1])].tolist()))
+        known, others = set(pairs), defaultdict[int, list[int]](list)
+        for a, b in pairs:
+            if stands[a] == a and stands[b] == b and all((c, b) in known for c in others[a]):
                 stands[b] = a
+                others[a].append(b)
     return stands
