@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import importlib
 import os
 import signal
 import subprocess
@@ -213,8 +214,9 @@ def test_compare_is_sorted_and_marks_inconsistent_methods(run, document, problem
     methods, out = "union-find,matcheig,fast,sparse-stiefel:p=4", tmp_path / "table.csv"
     arguments = ("compare", problem, "--methods", methods, "--universe", 12)
     rows = document(*arguments, "--csv", out)["methods"]
-    fscores = [row["fscore"] for row in rows]
+    fscores = [row["fscore"] for row in rows if row["consistent"]]
     assert fscores == sorted(fscores, reverse=True)
+    assert rows[-1]["method"] == "matcheig"
     assert {row["method"] for row in rows} == set(methods.split(","))
     marked = {row["method"]: row["consistent"] for row in rows}
     assert marked == {"union-find": True, "matcheig": False, "fast": True, "sparse-stiefel:p=4": True}
@@ -231,6 +233,9 @@ def test_compare_with_a_truth_file_and_without(run, document, problem, tmp_path)
     io.write(made, tmp_path / "bare.npz")
     (row,) = document("compare", tmp_path / "bare.npz", "--methods", "union-find")["methods"]
     assert row["fscore"] is None
+    told = run("compare", tmp_path / "bare.npz", "--methods", "union-find").stdout
+    assert "objective" in told
+    assert not any(column in told for column in ("fscore", "precision", "recall"))
     truth = Matchings.from_labels(io.read_truth(problem), made.sizes)
     io.write(truth, tmp_path / "truth.csv")
     (known,) = document("compare", tmp_path / "bare.npz", "--methods", "fast", "--truth", tmp_path / "truth.csv")[
@@ -238,6 +243,20 @@ def test_compare_with_a_truth_file_and_without(run, document, problem, tmp_path)
     ]
     (own,) = document("compare", problem, "--methods", "fast")["methods"]
     assert known["fscore"] == own["fscore"] > 0.5
+
+
+def test_compare_says_which_method_ran(run, document, problem, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("stiefelsync.sync.synchronise"), "_COMFORTABLE_ENTRIES", 100)
+    rows = document("compare", problem, "--methods", "accurate,union-find", "--csv", tmp_path / "table.csv")["methods"]
+    ran = {row["method"]: row["ran"] for row in rows}
+    assert ran == {"accurate": "tracks", "union-find": "union-find"}
+    with (tmp_path / "table.csv").open(newline="") as file:
+        assert {row["method"]: row["ran"] for row in csv.DictReader(file)} == ran
+    told = run("compare", problem, "--methods", "accurate,union-find").stdout
+    assert "tracks (for accurate)" in told
+    assert "--universe N" in told
+    usual = document("compare", problem)["methods"]
+    assert {row["method"] for row in usual} == {"tracks", "sparse-stiefel", "union-find"}
 
 
 def test_methods_lists_all_of_them(run, document):
@@ -297,6 +316,7 @@ def test_compare_lists_a_method_that_cannot_run(run, document, problem, monkeypa
     assert "stiefelsync[rivals]" in rows[1]["error"]
     told = run("compare", problem, "--methods", "eig-manopt,union-find").stdout
     assert "eig-manopt did not run: trust regions needs pymanopt" in told
+    assert "– s" not in told
     assert "stiefelsync[rivals]" in run("compare", problem, "--methods", "eig-manopt", code=2).stderr
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+from dataclasses import replace
+
 import pytest
 
-from stiefelsync import InputError, datasets, score, synchronise
-from stiefelsync.sync.comparison import compare
+from stiefelsync import METHODS, InputError, datasets, score, synchronise
+from stiefelsync.sync.comparison import compare, default_methods
+
+module = importlib.import_module("stiefelsync.sync.synchronise")
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +30,34 @@ def test_rows_are_what_synchronise_gives(planted):
 
 
 def test_sorted_by_objective_without_a_truth(planted):
-    rows = compare(planted[0], ["union-find", "matcheig", "fast"], universe=10)
+    # The inconsistent answer keeps more matches than any consistent one can, and is no better for that.
+    rows = compare(planted[0], ["union-find", "matcheig", "eig-manopt:tries=1", "tracks", "fast"], universe=10)
     assert all(row.fscore is None for row in rows)
-    objectives = [row.objective for row in rows]
+    best, *_, marked, failed = rows
+    assert (marked.method, marked.consistent) == ("matcheig", False)
+    assert marked.objective > best.objective
+    assert failed.error is not None
+    objectives = [row.objective for row in rows[:3]]
     assert objectives == sorted(objectives, reverse=True)
-    assert {row.method: row.consistent for row in rows}["matcheig"] is False
+
+
+def test_a_preset_that_hands_over_says_so_and_runs_once(planted, monkeypatch):
+    monkeypatch.setattr(module, "_COMFORTABLE_ENTRIES", 100)
+    ran = []
+    run = METHODS["tracks"].run
+    counted = lambda *x, **options: ran.append(1) or run(*x, **options)  # noqa: E731
+    monkeypatch.setitem(METHODS, "tracks", replace(METHODS["tracks"], run=counted))
+    rows = compare(planted[0], ["accurate:n_init=2", "tracks", "fast", "union-find"], truth=planted[1])
+    assert {row.method: (row.ran, row.handed_over) for row in rows} == {
+        "accurate:n_init=2": ("tracks", True),
+        "tracks": ("tracks", False),
+        "fast": ("tracks", True),
+        "union-find": ("union-find", False),
+    }
+    assert len(ran) == 1
+    assert len({row.fscore for row in rows if row.ran == "tracks"}) == 1
+    assert default_methods(planted[0]) == ["tracks", "sparse-stiefel", "union-find"]
+    assert default_methods(planted[0], 10) == ["accurate", "fast", "sparse-stiefel", "union-find"]
 
 
 def test_callback_hears_of_every_method(planted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv as csv_module
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -17,18 +18,30 @@ from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
 from stiefelsync.io.files import replacing
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.comparison import Comparison, compare
+from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods
 
 __all__ = ["run"]
 
 NUMBERS = ("fscore", "precision", "recall", "objective", "cycle_error", "gap", "seconds")
+BY_TRUTH = NUMBERS[:3]
+SHOWN: dict[str, Callable[[float | None], str]] = {
+    "objective": lambda value: number(value, 1),
+    "cycle_error": percent,
+    "gap": percent,
+    "seconds": lambda value: number(value, 2),
+}
 
 
 def run(
     input: Input,
     methods: Annotated[
-        str, typer.Option("--methods", help="Names with commas between; options follow a colon: sparse-stiefel:p=4.")
-    ] = "accurate,fast,sparse-stiefel,union-find",
+        str | None,
+        typer.Option(
+            "--methods",
+            help=f"Names with commas between; options follow a colon: sparse-stiefel:p=4. By default "
+            f"{', '.join(USUAL)}; tracks in place of the first two where the universe is too large for them.",
+        ),
+    ] = None,
     truth: Annotated[
         Path | None, typer.Option("--truth", help="True matches; the input's own by default, if it has them.")
     ] = None,
@@ -42,16 +55,20 @@ def run(
     """Run several methods on one problem and print how well each did, the best first.
 
     Sorted by fscore where the truth is known, else by objective. A star marks methods whose answers need not be
-    cycle-consistent.
+    cycle-consistent; they come last.
 
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
     """
     check_outputs(input, csv)
     problem = read(input, format, option)
     known = io.read_truth(input) if truth is None else _read_truth(truth)
-    names = [name.strip() for name in methods.split(",") if name.strip()]
+    size = parse_universe(universe)
+    if methods is None:
+        names = default_methods(problem, size)
+    else:
+        names = [name.strip() for name in methods.split(",") if name.strip()]
     with track("comparing", len(names)) as advance:
-        rows = compare(problem, names, universe=parse_universe(universe), truth=known, rng=seed, callback=advance)
+        rows = compare(problem, names, universe=size, truth=known, rng=seed, callback=advance)
     if csv is not None:
         _write_csv(csv, rows)
     if json:
@@ -59,9 +76,13 @@ def run(
             {"input": str(input), "seed": seed, "truth": known is not None, "methods": [asdict(row) for row in rows]}
         )
         return
-    show(table(str(input), ["method", *(name.replace("_", " ") for name in NUMBERS)], [_cells(row) for row in rows]))
+    shown = [name for name in NUMBERS if known is not None or name not in BY_TRUTH]
+    cells = [[_name(row), *(SHOWN.get(name, number)(getattr(row, name)) for name in shown)] for row in rows]
+    show(table(str(input), ["method", *(name.replace("_", " ") for name in shown)], cells))
     if any(not row.consistent for row in rows):
         show("* the answer need not be cycle-consistent")
+    if handed := [row.method for row in rows if row.handed_over]:
+        show(f"{', '.join(handed)}: too large for them, so tracks ran instead; --universe N runs them all the same")
     for row in rows:
         if row.error is not None:
             show(f"{row.method} did not run: {row.error}")
@@ -73,19 +94,12 @@ def _read_truth(path: Path) -> NDArray[np.int64] | Matchings:
     return io.read(path) if labels is None else labels
 
 
-def _cells(row: Comparison) -> list[str]:
-    return [
-        row.method + ("" if row.consistent else " *"),
-        *map(number, (row.fscore, row.precision, row.recall)),
-        number(row.objective, 1),
-        percent(row.cycle_error),
-        percent(row.gap),
-        f"{number(row.seconds, 2)} s",
-    ]
+def _name(row: Comparison) -> str:
+    return (f"{row.ran} (for {row.method})" if row.handed_over else row.method) + ("" if row.consistent else " *")
 
 
 def _write_csv(path: Path, rows: list[Comparison]) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv_module.DictWriter(file, ["method", "consistent", "universe", *NUMBERS, "error"])
+        writer = csv_module.DictWriter(file, ["method", "ran", "consistent", "universe", *NUMBERS, "error"])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)

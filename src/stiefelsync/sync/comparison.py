@@ -6,7 +6,7 @@ import math
 import time
 from ast import literal_eval
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike
 from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error, score
-from stiefelsync.sync.registry import find_method
-from stiefelsync.sync.synchronise import synchronise
+from stiefelsync.sync.registry import Method, find_method
+from stiefelsync.sync.synchronise import choose, synchronise
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["USUAL", "Comparison", "compare", "default_methods"]
+
+USUAL = ("accurate", "fast", "sparse-stiefel", "union-find")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Comparison:
         Share of the answer's cycles of three matches that do not close.
     error
         Why the method did not run, if it did not.
+    ran
+        Name of the method that really ran: "tracks" where a preset handed over to it; None where none did.
     """
 
     method: str
@@ -51,6 +55,23 @@ class Comparison:
     gap: float | None = None
     seconds: float | None = None
     error: str | None = None
+    ran: str | None = None
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether another method ran than the one named."""
+        return self.ran not in (None, self.method.partition(":")[0])
+
+
+def default_methods(matchings: Matchings, universe: int | str = "auto") -> list[str]:
+    """Return the methods to compare where none are named, with "tracks" for presets that would hand over to it.
+
+    Examples
+    --------
+    >>> default_methods(Matchings.from_labels([0, 0], [1, 1]))
+    ['accurate', 'fast', 'sparse-stiefel', 'union-find']
+    """
+    return list(dict.fromkeys(choose(matchings, universe, name, {})[0].name for name in USUAL))
 
 
 def compare(
@@ -62,7 +83,9 @@ def compare(
     rng: int = 0,
     callback: Callable[[int, str], object] | None = None,
 ) -> list[Comparison]:
-    """Run several methods on one problem and return how each did, the best first.
+    """Run several methods on one problem and return how each did.
+
+    The best comes first; methods whose answers need not be cycle-consistent follow the others, those that failed all.
 
     Parameters
     ----------
@@ -78,7 +101,8 @@ def compare(
     Notes
     -----
     A method that lacks its optional dependency, or cannot work on this problem, is listed with the reason; if that is
-    so for all of them, the first reason is raised.
+    so for all of them, the first reason is raised. What would be the same run again, because presets hand over to
+    "tracks", is measured once.
 
     Examples
     --------
@@ -91,38 +115,40 @@ def compare(
         raise InputError("no method is named; name at least one")
     rows: list[Comparison] = []
     failures: list[Exception] = []
+    measured: dict[str, Comparison] = {}
     for n, (spec, (name, options)) in enumerate(zip(methods, parsed, strict=True)):
         if callback is not None:
             callback(n, spec)
-        consistent = find_method(name).consistent
         try:
-            rows.append(_measure(spec, name, options, consistent, matchings, universe, truth, rng))
+            chosen, used = choose(matchings, universe, name, options)
+            run = f"{chosen.name} {sorted(used.items())}"
+            if run not in measured:
+                measured[run] = _measure(chosen, used, matchings, universe, truth, rng)
+            rows.append(replace(measured[run], method=spec))
         except (InputError, MissingExtraError) as error:
             failures.append(error)
-            rows.append(Comparison(spec, consistent, error=str(error)))
+            rows.append(Comparison(spec, find_method(name).consistent, error=str(error)))
     if len(failures) == len(rows):
         raise failures[0]
-    return sorted(rows, key=lambda row: -_worth(row, truth is not None))
+    return sorted(rows, key=lambda row: (row.error is not None, not row.consistent, -_worth(row, truth is not None)))
 
 
 def _measure(
-    spec: str,
-    name: str,
+    method: Method,
     options: dict[str, Any],
-    consistent: bool,
     matchings: Matchings,
     universe: int | str,
     truth: ArrayLike | Matchings | None,
     rng: int,
 ) -> Comparison:
     start = time.perf_counter()
-    result = synchronise(matchings, universe, method=name, rng=rng, **options)
+    result = synchronise(matchings, universe, method=method.name, rng=rng, **options)
     seconds = time.perf_counter() - start
     answer = result.labels if result.consistent else result.matchings()
     quality = None if truth is None else score(answer, truth)
     return Comparison(
-        spec,
-        consistent,
+        method.name,
+        method.consistent,
         universe=result.universe_size,
         fscore=None if quality is None else quality.fscore,
         precision=None if quality is None else quality.precision,
@@ -131,6 +157,7 @@ def _measure(
         cycle_error=0.0 if result.consistent else cycle_error(result.matchings(), rng=rng).value,
         gap=result.gap,
         seconds=seconds,
+        ran=result.method,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from stiefelsync.sync.projection import check_universe
 from stiefelsync.sync.registry import Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["synchronise"]
+__all__ = ["choose", "synchronise"]
 
 # A dense (m, d) relaxation beyond this many entries (2 GB) is refused …
 _MOST_ENTRIES = 250_000_000
@@ -65,11 +66,9 @@ def synchronise(
     >>> score(synchronise(problem, 10, method="sparse-stiefel").labels, truth).fscore
     1.0
     """
-    chosen = find_method(method)
+    find_method(method)
     _check_problem(matchings)
-    chosen.check_options(options)
-    if universe == "auto" and method in _DENSE_PRESETS and _too_large(matchings, _COMFORTABLE_ENTRIES):
-        chosen, options = find_method("tracks"), {}
+    chosen, options = choose(matchings, universe, method, options)
     generator = _generator(rng)
     watch = Stopwatch()
     with watch("universe"):
@@ -86,8 +85,23 @@ def synchronise(
     return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
 
 
-def _too_large(matchings: Matchings, limit: int) -> bool:
-    return int(matchings.sizes.max(initial=0)) * matchings.n_points > limit
+def choose(
+    matchings: Matchings, universe: str | int, method: str, options: Mapping[str, Any]
+) -> tuple[Method, dict[str, Any]]:
+    """Return the method that :func:`synchronise` really runs when asked for `method`, and its options.
+
+    Examples
+    --------
+    >>> chosen, options = choose(Matchings.from_labels([0, 0], [1, 1]), "auto", "sparse-stiefel", {"p": 4})
+    >>> chosen.name, options
+    ('sparse-stiefel', {'p': 4})
+    """
+    asked = find_method(method)
+    asked.check_options(options)
+    entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
+    if universe == "auto" and method in _DENSE_PRESETS and entries > _COMFORTABLE_ENTRIES:
+        return find_method("tracks"), {}
+    return asked, dict(options)
 
 
 def _generator(rng: np.random.Generator | int | None) -> np.random.Generator:
