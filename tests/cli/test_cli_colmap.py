@@ -22,6 +22,13 @@ def test_sceaux(run, document, data_dir, tmp_path):
     assert not told["added_written"]
     after = document("inspect", clean, "--max-conflicts", 0)
     assert after["matches"] == told["matches_after"]
+    more = document("sync", database, "-o", clean, "--option", "merge_px=10")
+    merged = document("inspect", clean)
+    assert more["matches_before"] == found["matches"]
+    assert more["matches_after"] == merged["matches"] > told["matches_after"]
+    assert (more["conflicts_after"], merged["conflicts_apart"]) == (merged["conflicts"], 0)
+    at_ten = document("inspect", database, "--option", "merge_px=10")
+    assert at_ten["conflicts"] <= found["conflicts_apart"]
     table = run("sync", database, "-o", clean, "--option", "merge_px=1").stdout
     assert f"colmap mapper --database_path '{clean}' --image_path IMAGES" in table
     assert "more would follow (--add)" in table
@@ -47,10 +54,10 @@ def test_through_a_table_and_back(run, document, data_dir, tmp_path):
 
 def test_raw_matches_are_verified_next(run, data_dir, tmp_path):
     database = data_dir / "sceaux" / "database.db"
-    told = run("sync", database, "-o", tmp_path / "raw.db", "--option", "target=matches").stdout
-    assert (
-        f"colmap geometric_verifier --database_path {tmp_path / 'raw.db'} && mkdir -p sparse && colmap mapper" in told
-    )
+    for option in ("target=matches", "source=matches"):
+        told = run("sync", database, "-o", tmp_path / "raw.db", "--option", option).stdout
+        verify = f"colmap geometric_verifier --database_path {tmp_path / 'raw.db'}"
+        assert f"{verify} && mkdir -p sparse && colmap mapper" in told
 
 
 def test_raw_matches_on_request(document, data_dir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from stiefelsync.cli.options import (
 from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.errors import InputError
+from stiefelsync.io.base import Written
 from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.sync.registry import find_method
@@ -83,9 +85,17 @@ def run(
         result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
     # Drawn before and written after the answer: what cannot be drawn leaves no file, nor does an answer not saved.
     figures = _figures(result, writer.adds if add is None else add)
-    text = None if page is None else report.render(problem, result, images=images, notes=_notes(figures, output))
+    notes = _notes(figures, output, given["writer"])
+    text = None if page is None else report.render(problem, result, images=images, notes=notes)
     figure = None if plot is None else plotting.overview(result, added=figures["added_written"])
-    io.write(result, output, writer.name, like=model, add=add, **given["writer"])
+    written = io.write(result, output, writer.name, like=model, add=add, **given["writer"])
+    near = given["writer"].get("merge_px", 0)
+    if written is not None:
+        figures |= _of_file(figures, written)
+        if near or written.target != written.source:
+            for name, path in (("before", model), ("after", output)):
+                table = io.read(path, writer.name, source=written.target)
+                figures[f"conflicts_{name}"] = conflicts(table).count
     if page is not None and text is not None:
         report.save(text, page, source=input)
     if plot is not None and figure is not None:
@@ -94,38 +104,75 @@ def run(
         files = {"input": input, "output": output, "plot": plot, "report": page}
         show_json({name: path for name, path in files.items() if path is not None} | {"seed": seed} | figures)
         return
-    show(facts(f"{input} → {output}", _lines(figures, result)))
-    if writer.name == "colmap":
-        target = given["writer"].get("target", "two_view_geometries")
-        command = io.next_command(output, target=target, images="IMAGES" if images is None else images)
+    show(facts(f"{input} → {output}", _lines(figures, result, near)))
+    if written is not None and writer.name == "colmap":
+        command = io.next_command(output, target=written.target, images="IMAGES" if images is None else images)
         show("", "next:", f"  {command}")
 
 
 def _figures(result: Synchronisation, adds: bool) -> dict[str, Any]:
-    """Return the figures of the result, together with what they mean for the file."""
+    """Return the figures of the result, together with what they mean for a file that holds it."""
     figures = result.as_dict()
+    repair = result.input.repair
+    figures["matches_dropped"] = 0 if repair is None else repair.duplicates + repair.conflicts
+    figures["matches_read"] = result.input.n_matches + figures["matches_dropped"]
     figures["added_written"] = adds
     figures["matches_after"] = figures["matches_kept"] + (figures["matches_added"] if adds else 0)
     figures["conflicts_before"] = conflicts(result.input).count
-    figures["conflicts_after"] = 0 if result.consistent else conflicts(result.matchings()).count
+    answer = result.matchings() if adds else result.input.keep(result.kept)
+    figures["conflicts_after"] = 0 if result.consistent else conflicts(answer).count
     return figures
 
 
-def _notes(figures: dict[str, Any], output: Path) -> list[str]:
-    """Say on the page what of it the file does not have."""
-    if figures["added_written"] or not figures["matches_added"]:
-        return []
-    return [f"Added matches are shown on this page only: without --add, {output.name} holds those that were kept."]
+def _of_file(figures: dict[str, Any], written: Written) -> dict[str, Any]:
+    """Return the figures of a changed copy: they count its own matches, not those of the problem it was read as."""
+    answer = figures["matches_kept"] + figures["matches_added"]
+    return {
+        "matches_before": written.before,
+        "matches_kept": written.kept,
+        "matches_removed": written.before - written.kept,
+        "matches_added": written.added if figures["added_written"] else answer - written.distinct,
+        "matches_after": written.after,
+        **({"table_read": written.source, "table_written": written.target} if written.target else {}),
+    }
 
 
-def _lines(figures: dict[str, Any], result: Synchronisation) -> dict[str, str]:
+def _notes(figures: dict[str, Any], output: Path, options: Mapping[str, Any]) -> list[str]:
+    """Say on the page where the file differs from it."""
+    notes = []
+    if figures["matches_added"] and not figures["added_written"]:
+        notes = [f"Added matches are shown on this page only: without --add, {output.name} holds those that were kept."]
+    if options.get("merge_px"):
+        notes.append(
+            f"On this page connected keypoints within {options['merge_px']:g} px are one point (merge_px); "
+            f"{output.name} holds the matches of each of them."
+        )
+    return notes
+
+
+def _lines(figures: dict[str, Any], result: Synchronisation, near: float) -> dict[str, str]:
     f = {name: number(value) for name, value in figures.items() if isinstance(value, int)}
+    lines = {}
+    if figures["matches_dropped"]:
+        lines["read"] = (
+            f"{f['matches_read']} matches, {f['matches_dropped']} of them left out of account to make them one-to-one"
+        )
+    elif figures["matches_read"] != figures["matches_before"]:
+        lines["read"] = f"{f['matches_read']} matches"
+    if figures.get("table_read") != figures.get("table_written"):
+        lines["table"] = (
+            f"{figures['table_written']}, not {figures['table_read']}, was written and holds {f['matches_after']} "
+            "matches now"
+        )
     more = "added" if figures["added_written"] else "more would follow (--add)"
-    repaired = figures["conflicts_before"] - figures["conflicts_after"]
+    # One that falls apart may leave several that hold copies of a keypoint.
+    repaired = max(figures["conflicts_before"] - figures["conflicts_after"], 0)
     noun = "one" if repaired == 1 else "ones"
     tracks = f"{number(repaired)} conflicting {noun} repaired, {f['conflicts_after']} left"
+    if near and result.consistent and figures["conflicts_after"]:
+        tracks += f": copies of keypoints within {near:g} px, which merge_px keeps"
     rules = {"rules": how_decided(figures)} if "points_by_rule" in figures else {}
-    return {
+    return lines | {
         "matches": f"{f['matches_before']} → {f['matches_after']}: {f['matches_kept']} kept, "
         f"{f['matches_removed']} removed, {f['matches_added']} {more}",
         "tracks": f"{f['tracks']}; {tracks}" if result.consistent else f"none: not cycle-consistent; {tracks}",

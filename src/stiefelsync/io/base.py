@@ -15,7 +15,9 @@ from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["FORMATS", "Content", "Format", "consistent_labels", "follows", "losses", "names_of", "register"]
+__all__ = [
+    "FORMATS", "Content", "Format", "Written", "consistent_labels", "follows", "losses", "names_of", "register",
+]  # fmt: skip
 
 Labels = NDArray[np.int64]
 
@@ -48,6 +50,37 @@ class Content:
 
 
 @dataclass(frozen=True)
+class Written:
+    """What became of the matches of a file that a changed copy was written of, counted as the file holds them.
+
+    Attributes
+    ----------
+    before
+        Matches of the original.
+    kept
+        Those of them that the copy has.
+    distinct
+        Different matches of the content among the kept: fewer, where several points were taken for one.
+    added
+        Matches of the content that the original did not have and the copy has.
+    source, target
+        The tables that the matches were read from and written to, where a file has several.
+    """
+
+    before: int
+    kept: int
+    distinct: int
+    added: int
+    source: str = ""
+    target: str = ""
+
+    @property
+    def after(self) -> int:
+        """Matches of the copy."""
+        return self.kept + self.added
+
+
+@dataclass(frozen=True)
 class Format:
     """A registered file format.
 
@@ -62,7 +95,8 @@ class Format:
     read
         ``read(path, *, on_conflict, **options) -> Matchings``.
     write
-        ``write(content, path, *, like, **options) -> None``; `path` is a fresh file, `like` the input file.
+        ``write(content, path, *, like, **options)``; `path` is a fresh file, `like` the input file. A writer that
+        filters a copy of `like` returns what became of its matches, any other None.
     loses
         Sentences on what of a problem the format cannot hold.
     adds
@@ -76,7 +110,7 @@ class Format:
     suffixes: tuple[str, ...]
     sniff: Callable[[Path], bool]
     read: Callable[..., Matchings]
-    write: Callable[..., None]
+    write: Callable[..., Written | None]
     loses: Callable[[Matchings], list[str]]
     adds: bool = True
     copies: bool = False

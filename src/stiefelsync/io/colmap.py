@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.base import Content, Format, losses, names_of, register
+from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.sqlite import is_sqlite, snapshot
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.near import connected_representatives
@@ -193,8 +193,8 @@ def write(
     source: str | None = None,
     target: str | None = None,
     merge_px: float = 0.0,
-) -> None:
-    """Write a copy of the database `like` with only those matches that the content holds.
+) -> Written:
+    """Write a copy of the database `like` with only those matches that the content holds, and count them.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def write(
         source, read = _load_source(original, source, images, like)
         target = target or source
         rows = read if target == source else _load_rows(original, target, images, like)
-        changed = _changes(rows, fitted, images, _stands(read, images, merge_px))
+        changed, written = _changes(rows, fitted, images, _stands(read, images, merge_px))
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 copy.execute("PRAGMA synchronous = OFF")  # the finished file is flushed once
@@ -235,6 +235,7 @@ def write(
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
+    return replace(written, source=source, target=target)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
@@ -266,8 +267,8 @@ def _fitted(content: Content, images: Images, like: Path) -> Content:
 
 def _changes(
     rows: Rows, content: Content, images: Images, stands: Int64s
-) -> dict[int, tuple[NDArray[np.uint32], bool]]:
-    """Return the new matches of every pair whose matches change, and whether some were added, by pair id."""
+) -> tuple[dict[int, tuple[NDArray[np.uint32], bool]], Written]:
+    """Return the new matches of every pair whose matches change and whether some were added, by pair id; and counts."""
     ends = rows.ends(images)
     weight = np.array([len(stands), 1])
     keep = content.holds(stands[ends])
@@ -277,8 +278,9 @@ def _changes(
     row = np.repeat(np.arange(len(rows.pair_ids)), np.diff(rows.start))
     touched = set(row[~keep].tolist())
     extra: dict[int, NDArray[Any]] = {}
+    held = np.unique(stands[ends[keep]] @ weight)
     if content.add:
-        new = ~np.isin(content.matchings.endpoints @ weight, stands[ends[keep]] @ weight)
+        new = ~np.isin(content.matchings.endpoints @ weight, held)
         pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
         pair_of, indices = pairs[content.matchings.match_pairs[new]], content.matchings.indices[new]
         bounds = np.flatnonzero(np.diff(pair_of)) + 1
@@ -295,7 +297,7 @@ def _changes(
             span = slice(*rows.start[number[pair_id] : number[pair_id] + 2])
             old = rows.indices[span][keep[span]]
         changed[pair_id] = np.concatenate([old, extra.get(pair_id, old[:0])]).astype("<u4"), pair_id in extra
-    return changed
+    return changed, Written(len(keep), int(keep.sum()), len(held), sum(map(len, extra.values())))
 
 
 def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArray[np.uint32], bool]]) -> None:

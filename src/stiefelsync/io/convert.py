@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.base import FORMATS, Content, Format
+from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import refuse_overwriting, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
@@ -108,7 +108,7 @@ def write(
     like: str | Path | None = None,
     add: bool | None = None,
     **options: Any,
-) -> None:
+) -> Written | None:
     """Write matchings, or the answer of a synchronisation; the file appears complete or not at all.
 
     Parameters
@@ -125,6 +125,11 @@ def write(
         format (COLMAP and hloc: no, others: yes).
     options
         Options of the format; see ``docs/formats.md``.
+
+    Returns
+    -------
+    written : Written or None
+        Where a changed copy of `like` was written (COLMAP, hloc): how many of its matches were kept, how many added.
 
     Examples
     --------
@@ -144,7 +149,7 @@ def write(
     known.check("write", options)
     content = _content(result, known.adds if add is None else add)
     with replacing(path) as temporary:
-        known.write(content, temporary, like=source, **options)
+        return known.write(content, temporary, like=source, **options)
 
 
 def output_format(path: Path, format: str | None, source: Path | None) -> Format:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, MissingExtraError
-from stiefelsync.io.base import Content, Format, head, losses, names_of, register
+from stiefelsync.io.base import Content, Format, Written, head, losses, names_of, register
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["HLOC"]
@@ -227,7 +227,7 @@ def read(
     )
 
 
-def write(content: Content, path: Path, *, like: Path | None, features: str | Path | None = None) -> None:
+def write(content: Content, path: Path, *, like: Path | None, features: str | Path | None = None) -> Written | None:
     """Write a file of matches: a filtered copy of `like` if that is one, else a new file.
 
     Parameters
@@ -246,22 +246,26 @@ def write(content: Content, path: Path, *, like: Path | None, features: str | Pa
         if not np.array_equal(contents.sizes, content.matchings.sizes):
             raise InputError(f"these matches are not about the keypoints of {like}; pass the same features= as before")
         with _open(path, "r+") as file:
-            _filter(file, contents, content)
-        return
+            return _filter(file, contents, content)
     with _open(path, "w") as file:
         names = _escaped(names_of(content.matchings, numbered="{:06}"))
         _create(file, list(names), content.matchings, set())
+    return None
 
 
-def _filter(file: Any, contents: Contents, content: Content) -> None:
+def _filter(file: Any, contents: Contents, content: Content) -> Written:
     matchings, offsets = content.matchings, content.matchings.offsets
     blocks, written = matchings.pairs(), set[tuple[int, int]]()
+    before, added, kept = 0, 0, [np.empty((0, 2), dtype=np.int64)]
     for pair in contents.pairs:
         i, j = pair.images
         matches = pair.matches.astype(np.int64)
         own = np.flatnonzero(matches >= 0)
-        ends = np.stack([own + offsets[i], matches[own] + offsets[j]], axis=1)
-        drop = own[~content.holds(np.sort(ends, axis=1))]
+        ends = np.sort(np.stack([own + offsets[i], matches[own] + offsets[j]], axis=1), axis=1)
+        keep = content.holds(ends)
+        drop = own[~keep]
+        before += len(own)
+        kept.append(ends[keep])
         matches[drop] = -1
         new = np.empty(0, dtype=np.int64)
         if content.add:
@@ -269,6 +273,7 @@ def _filter(file: Any, contents: Contents, content: Content) -> None:
             new = wanted[matches[wanted[:, 0]] != wanted[:, 1], 0]
             matches[new] = wanted[np.isin(wanted[:, 0], new), 1]
         written.add((min(i, j), max(i, j)))
+        added += len(new)
         if not len(drop) and not len(new):
             continue
         _replace(file[pair.group], "matches0", matches.astype(_index_type(int(contents.sizes[j]), pair.matches.dtype)))
@@ -279,6 +284,9 @@ def _filter(file: Any, contents: Contents, content: Content) -> None:
             _replace(file[pair.group], "matching_scores0", scores)
     if content.add:
         _create(file, [_escape(name) for name in contents.names], matchings, written)
+        added += sum(len(block) for pair, block in blocks.items() if pair not in written)
+    held = np.concatenate(kept)
+    return Written(before, len(held), len(np.unique(held, axis=0)), added)
 
 
 def _create(file: Any, names: list[str], matchings: Matchings, skip: set[tuple[int, int]]) -> None:

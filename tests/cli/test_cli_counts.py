@@ -1,0 +1,100 @@
+"""The numbers that are printed are those of the file that was written."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from stiefelsync import Matchings, datasets, io
+from stiefelsync.io.colmap import TABLES
+from tests.io.colmap_schemas import build
+
+VERIFIED, RAW = TABLES
+
+
+def held(path, table):
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(f"SELECT coalesce(sum(rows), 0) FROM {table}").fetchone()[0]
+
+
+@pytest.fixture
+def database(tmp_path):
+    """Raw and verified matches that contradict themselves, some points found twice, one match given twice."""
+    made, _ = datasets.synthetic(30, 6, 0.8, 0.15, rng=1)
+    rng = np.random.default_rng(0)
+    at = np.floor(rng.uniform(0, 15, (made.n_points, 2)))
+    raw = Matchings.from_pairs(made.pairs(), made.sizes, coordinates=at)
+    verified = {pair: block[::2] for pair, block in raw.pairs().items()}
+    verified[0, 1] = np.concatenate([verified[0, 1], verified[0, 1][:1]])
+    build(tmp_path / "database.db", raw, verified)
+    return tmp_path / "database.db"
+
+
+@pytest.mark.parametrize("add", ["--add", "--no-add"])
+@pytest.mark.parametrize("merge", [[], ["merge_px=3"]])
+@pytest.mark.parametrize(
+    ("options", "read", "written"),
+    [
+        ([], VERIFIED, VERIFIED),
+        ([f"source={RAW}"], RAW, RAW),
+        ([f"target={RAW}"], VERIFIED, RAW),
+        ([f"source={RAW}", f"target={VERIFIED}"], RAW, VERIFIED),
+    ],
+)
+def test_counts_of_sync_are_those_of_the_table_written(
+    run, document, database, tmp_path, options, read, written, merge, add
+):
+    out = tmp_path / "out.db"
+    settings = [part for option in options + merge for part in ("--option", option)]
+    command = ("sync", database, "-o", out, "--method", "tracks", add, *settings)
+    told = document(*command)
+    assert (told["table_read"], told["table_written"]) == (read, written)
+    assert told["matches_read"] == held(database, read)
+    assert told["matches_before"] == held(database, written)
+    assert told["matches_after"] == held(out, written)
+    assert told["matches_kept"] + told["matches_removed"] == told["matches_before"]
+    assert told["matches_after"] == told["matches_kept"] + (told["matches_added"] if add == "--add" else 0)
+    for name, path in (("before", database), ("after", out)):
+        assert told[f"conflicts_{name}"] == document("inspect", path, "--option", f"source={written}")["conflicts"]
+    assert written == RAW or held(out, RAW) == held(database, RAW)
+    table = run(*command).stdout
+    assert f"{told['matches_before']:,} → {told['matches_after']:,}: " in table
+    assert ("colmap geometric_verifier" in table) == (written == RAW)
+    one_line = f"{written}, not {read}, was written and holds {held(out, written):,} matches now"
+    assert (one_line in table) == (read != written)
+    assert ("which merge_px keeps" in table) == bool(merge and told["conflicts_after"])
+
+
+@pytest.mark.parametrize("merge", [[], ["--option", "merge_px=3"]])
+def test_what_would_follow_is_what_add_adds(document, database, tmp_path, merge):
+    command = ("sync", database, "-o", tmp_path / "out.db", "--method", "tracks", *merge)
+    assert document(*command)["matches_added"] == document(*command, "--add")["matches_added"] > 0
+
+
+def test_what_was_dropped_to_be_one_to_one_is_told(run, document, tmp_path):
+    rows = "object_a,point_a,object_b,point_b\na,0,b,0\na,0,b,1\na,0,b,0\nb,1,c,0\n"
+    (tmp_path / "many.csv").write_text(rows)
+    command = ("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--option", "on_conflict=repair")
+    told = document(*command)
+    assert (told["matches_read"], told["matches_dropped"], told["matches_before"]) == (4, 2, 2)
+    said = "4 matches, 2 of them left out of account to make them one-to-one"
+    assert said in run(*command).stdout
+    (tmp_path / "one.csv").write_text(rows.replace("a,0,b,1\na,0,b,0\n", ""))
+    told = run("sync", tmp_path / "one.csv", "-o", tmp_path / "out.csv").stdout
+    assert "one-to-one" not in told
+    assert "read" not in told
+    assert document("sync", tmp_path / "one.csv", "-o", tmp_path / "out.csv")["matches_dropped"] == 0
+
+
+@pytest.mark.parametrize("add", ["--add", "--no-add"])
+def test_counts_of_an_hloc_file(document, tmp_path, add):
+    pytest.importorskip("h5py")
+    made, _ = datasets.synthetic(30, 6, 0.8, 0.15, rng=1)
+    io.write(made, tmp_path / "in.h5", add=True)
+    told = document("sync", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--method", "union-find", add)
+    assert told["matches_before"] == made.n_matches
+    assert told["matches_after"] == io.read(tmp_path / "out.h5").n_matches
+    assert "table_written" not in told
