@@ -16,7 +16,17 @@ class StiefelSyncError(Exception):
 
 
 class InputError(StiefelSyncError, ValueError):
-    """An argument or a problem is not what the function can work with."""
+    """An argument or a problem is not what the function can work with.
+
+    Attributes
+    ----------
+    match
+        Number of the match it is about, in the order given; None where it is about something else.
+    """
+
+    def __init__(self, message: str, match: int | None = None) -> None:
+        super().__init__(message)
+        self.match = match
 
 
 class FormatError(InputError):

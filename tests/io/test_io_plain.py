@@ -130,6 +130,15 @@ def test_columns_in_any_order_blank_lines_and_spaces(tmp_path):
     assert problem.names == ("x", "y")
 
 
+@pytest.mark.parametrize("names", ["", "# names,mug,vase\n", "# names , mug , vase\n"])
+def test_spaces_around_names_are_ignored(tmp_path, names):
+    problem = table(tmp_path, names + " object_a , point_a , object_b , point_b \nmug , 1 , vase , 0\n vase,1, mug,0\n")
+    assert problem.pair(0, 1).tolist() == [[0, 1], [1, 0]]
+    assert [name.strip() for name in problem.names] == ["mug", "vase"]
+    tracks = table(tmp_path, names + "track , object , point\n 1 , mug , 0\n1, vase , 1\n -1 , mug , 1\n-1,vase,0\n")
+    assert tracks.pair(0, 1).tolist() == [[0, 1]]
+
+
 def test_the_caller_may_say_the_sizes(tmp_path):
     assert table(tmp_path, HEAD + "0,0,1,1\n", sizes=[5, 6]).sizes.tolist() == [5, 6]
 
@@ -147,12 +156,15 @@ def test_the_caller_may_say_the_sizes(tmp_path):
         (HEAD[:-1] + ",weights\n0,0,1,0,1\n", "unknown column 'weights'; did you mean 'weight'?"),
         ("object_a,point_a,object_b\n", "has no column 'point_b'"),
         ("# sizes,2,2\n" + HEAD + "0,0,1,0\n0,1,7,0\n", "hand.csv, line 4: unknown object '7'"),
-        ("# sizes,2,2\n" + HEAD + "0,0,1,2\n", "point 2 of object 1 does not exist; object 1 has 2 points"),
+        ("# sizes,2,2\n" + HEAD + "0,0,1,2\n", "hand.csv, line 3: point 2 of object 1 does not exist; it has 2 points"),
+        (HEAD + "mug,0,vase,0\n\nvase,0,vase,1\n", "line 4: pair (1, 1) matches object 1 ('vase') with itself"),
         ("# sizes,2,two\n" + HEAD, "hand.csv, line 1: invalid literal"),
         ("# names,a,a\n" + HEAD, "one different name per object"),
         (HEAD + "0,0,0,1\n", "matches object 0 with itself"),
-        (HEAD + "0,0,1,0\n0,0,1,0\n", "is given twice"),
-        (HEAD + "0,0,1,0\n0,0,1,1\n", "matched to more than one point"),
+        (HEAD + "0,0,1,0\n0,0,1,0\n", "hand.csv, line 3: the match of point 0 of object 0 with"),
+        (HEAD + "b,0,c,1\nb,1,a,0\n\na,0,b,1\n", "line 5: the match of point 0 of object 0 ('a') with point 1"),
+        (HEAD + "b,0,c,1\na,0,b,0\na,1,b,0\n", "line 4: point 0 of object 1 ('b') is matched to more than one"),
+        (HEAD[:-1] + ",weight\na,0,b,0,1\na,0,b,1,2\n", "line 2: point 0 of object 0 ('a') is matched to more"),
         (HEAD + '0,0,"1,0\n', "hand.csv, line 2: "),
         ("", "hand.csv is empty"),
         (
@@ -164,9 +176,12 @@ def test_the_caller_may_say_the_sizes(tmp_path):
             HEAD[:-1] + ",note\na,0,b,1,hm\n",
             "unknown column 'note'; Known: object_a, point_a, object_b, point_b, weight;",
         ),
-        ("track,object,point\n1,a,0\n2,a,0\n", "lists a point twice"),
-        ("track,object,point\n1,a,0\n1,a,1\n", "two points of object 0 ('a') carry the same label"),
-        ("# sizes,1\ntrack,object,point\n1,0,1\n", "point 1 of object 0 does not exist"),
+        ("track,object,point\n1,a,0\n2,a,0\n", "line 3: point 0 of object 0 ('a') is listed twice"),
+        ("track,object,point\n\n7,a,0\n-1,a,3\n-1,a,4\n 7 ,a,1\n", "line 6: track 7 has two points of object 0 ('a')"),
+        (
+            "# sizes,1\ntrack,object,point\n1,0,1\n",
+            "hand.csv, line 3: point 1 of object 0 does not exist; it has 1 point,",
+        ),
     ],
 )
 def test_bad_tables_say_where(tmp_path, text, message):

@@ -22,14 +22,14 @@ NAMES = ["left.jpg", "right.jpg"]
 GOOD = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2])
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
-    ("unknown object 2; there are 2 objects, numbered from 0 to 1", lambda: PAIRS({(0, 2): [[0, 0]]}, [1, 1])),
-    ("unknown object -1; there are 2 objects, numbered from 0 to 1", lambda: PAIRS({(-1, 1): [[0, 0]]}, [1, 1])),
+    ("unknown object 2; there are 2 objects, numbered from 0", lambda: PAIRS({(0, 2): [[0, 0]]}, [1, 1])),
+    ("unknown object -1; there are 2 objects, numbered from 0", lambda: PAIRS({(-1, 1): [[0, 0]]}, [1, 1])),
     (
-        "point 3 of object 1 does not exist; object 1 has 3 points, numbered from 0",
+        "point 3 of object 1 does not exist; it has 3 points, numbered from 0",
         lambda: PAIRS({(0, 1): [[0, 3]]}, [1, 3]),
     ),
     (
-        "point -1 of object 0 does not exist; object 0 has 1 points, numbered from 0",
+        "point -1 of object 0 does not exist; it has 1 point, numbered from 0",
         lambda: PAIRS({(0, 1): [[-1, 0]]}, [1, 1]),
     ),
     (
@@ -63,7 +63,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: ARRAYS([[0, 1]] * 3, [[0, 1], [1, 1], [2, 0]], [3, 2], names=NAMES),
     ),
     (
-        "point 3 of object 1 ('right.jpg') does not exist; object 1 has 3 points, numbered from 0",
+        "point 3 of object 1 ('right.jpg') does not exist; it has 3 points, numbered from 0",
         lambda: PAIRS({(0, 1): [[0, 3]]}, [1, 3], names=NAMES),
     ),
     (

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
+from stiefelsync.matching._canonical import describe
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["CSV", "TRACKS"]
@@ -36,10 +37,15 @@ CHUNK = 2_000  # rows held as Python strings at a time: little memory, and fast 
 
 @dataclass
 class Table:
-    """A parsed file: its columns by name (text as codes into `texts`), and what stood before the header."""
+    """A parsed file: its columns by name (text as codes into `texts`), and what stood before the header.
+
+    The rows follow line `start`, in the `dialect` of a `csv.reader`.
+    """
 
     columns: dict[str, NDArray[Any]]
     texts: dict[str, int]
+    start: int = 0
+    dialect: Any = "excel"
     sizes: list[int] | None = None
     names: list[str] | None = None
 
@@ -83,11 +89,12 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
             reader = csv.reader(file, delimiter=delimiter, strict=True)
             for row in reader:
                 line = reader.line_num
-                if row and row[0] == "# sizes":
+                first = row[0].strip().lower() if row else ""
+                if first == "# sizes":
                     table.sizes = [int(cell) for cell in row[1:]]
-                elif row and row[0] == "# names":
+                elif first == "# names":
                     table.names = row[1:]
-                elif row and row[0].strip().lower() == header[0]:
+                elif first == header[0]:
                     break
             return parse_rows(reader, header, path, table)
     except FormatError:
@@ -99,7 +106,8 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
 def parse_rows(reader: Any, header: list[str], path: Path, table: Table) -> Table:
     """Parse what a `csv.reader` has left, a chunk of rows at a time, into the columns of `table`."""
     parts: list[list[NDArray[Any]]] = [[] for _ in header]
-    line = reader.line_num
+    line = table.start = reader.line_num
+    table.dialect = reader.dialect
     try:
         while rows := list(islice(reader, CHUNK)):
             filled = [row for row in rows if any(map(str.strip, row))]
@@ -127,9 +135,10 @@ def _convert(rows: list[list[str]], header: list[str], texts: dict[str, int], pa
         return
     for name, cells, part in zip(header, zip(*rows, strict=True), parts, strict=True):
         if name in TEXT:
-            for text in set(cells):
-                texts.setdefault(text, len(texts))
-            part.append(np.fromiter(map(texts.__getitem__, cells), dtype=np.int64, count=len(cells)))
+            codes = {
+                text: texts.setdefault(text.strip() if name == "track" else text, len(texts)) for text in set(cells)
+            }
+            part.append(np.fromiter(map(codes.__getitem__, cells), dtype=np.int64, count=len(cells)))
         elif name in POINT:
             numbers = np.fromiter(map(int, cells), dtype=np.int64, count=len(cells))
             if numbers.min() < 0 or numbers.max() >= 2**31:
@@ -170,37 +179,38 @@ def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDA
     used = np.unique(np.concatenate([table.columns[column] for column in columns]))
     texts = list(table.texts)
     k = len(table.sizes) if table.sizes is not None else None
-    if table.names is not None:
-        names: list[str] | None = table.names
-        if len(set(table.names)) != len(table.names) or k not in (None, len(table.names)):
+    names: list[str] | None = table.names
+    if names is not None:
+        if len(set(names)) != len(names) or k not in (None, len(names)):
             raise FormatError(f"{path}: the line '# names' must give one different name per object")
-        number = {name: i for i, name in enumerate(table.names)}
+        k = len(names)
+        # Rows may have the outer spaces of a name, or not.
+        number = {name.strip(): i for i, name in enumerate(names)} | {name: i for i, name in enumerate(names)}
     else:
         mentioned = sorted({texts[code].strip() for code in used})
         whole = all(name.isdecimal() and name.isascii() for name in mentioned)
         if whole:
             mentioned.sort(key=int)
-        counted = whole and [int(name) for name in mentioned] == list(range(len(mentioned)))
-        names = None if counted or k is not None else mentioned
+        in_order = whole and [int(name) for name in mentioned] == list(range(len(mentioned)))
+        names = None if in_order or k is not None else mentioned
         number = {str(i): i for i in range(k)} if k is not None else {name: i for i, name in enumerate(mentioned)}
+        k = len(number)
     place = np.full(len(texts), -1, dtype=np.int64)
     for code in used:
-        name = texts[code] if table.names is not None else texts[code].strip()
+        name = texts[code] if texts[code] in number else texts[code].strip()
         if name not in number:
-            raise FormatError(f"{path}, line {_line(path, columns, texts[code])}: unknown object {texts[code]!r}")
+            t = int(np.any([table.columns[column] == code for column in columns], axis=0).argmax())
+            raise _bad_row(path, table, t, f"unknown object {name!r}")
         place[code] = number[name]
-    return [place[table.columns[column]] for column in columns], names, len(number)
+    return [place[table.columns[column]] for column in columns], names, k
 
 
-def _line(path: Path, columns: Sequence[str], text: str) -> int:
-    """Return the first line that has the given text in one of the given columns."""
-    delimiter, header = _header(path)
+def _bad_row(path: Path, table: Table, t: int, message: object) -> FormatError:
+    """Return the error that names the line of row t, for which the file is read again."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        for row in reader:
-            if len(row) == len(header) and any(row[header.index(column)] == text for column in columns):
-                return reader.line_num
-    return 0
+        reader = csv.reader(file, table.dialect)
+        filled = (reader.line_num for row in reader if reader.line_num > table.start and any(map(str.strip, row)))
+        return FormatError(f"{path}, line {next(islice(filled, t, None))}: {message}")
 
 
 def _sizes(
@@ -235,14 +245,19 @@ def read_matches(path: Path, *, on_conflict: str = "error", sizes: ArrayLike | N
     table = _parse(path, MATCH)
     (a, b), names, k = _objects(table, ("object_a", "object_b"), path)
     p, q = table.columns["point_a"], table.columns["point_b"]
-    return Matchings.from_arrays(
-        np.stack([a, b], axis=1),
-        np.stack([p, q], axis=1),
-        _sizes(table, sizes, (a, b), (p, q), k, path),
-        weights=table.columns.get("weight"),
-        names=names,
-        on_conflict=on_conflict,
-    )
+    try:
+        return Matchings.from_arrays(
+            np.stack([a, b], axis=1),
+            np.stack([p, q], axis=1),
+            _sizes(table, sizes, (a, b), (p, q), k, path),
+            weights=table.columns.get("weight"),
+            names=names,
+            on_conflict=on_conflict,
+        )
+    except InputError as error:
+        if error.match is None:
+            raise
+        raise _bad_row(path, table, error.match, error) from None
 
 
 def read_tracks(path: Path, *, sizes: ArrayLike | None = None) -> Matchings:
@@ -255,14 +270,20 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
     (objects,), names, k = _objects(table, ("object",), path)
     points, track = table.columns["point"], table.columns["track"]
     counts = np.asarray(_sizes(table, sizes, (objects,), (points,), k, path))
-    if (outside := points >= counts[objects]).any():
-        t = int(outside.argmax())
-        raise FormatError(
-            f"{path}: point {points[t]} of object {objects[t]} does not exist (size {counts[objects[t]]})"
-        )
+
+    def check(t: int | None, message: str) -> None:
+        """Raise the error about row t, if there is one."""
+        if t is not None:
+            o, words = int(objects[t]), list(table.texts)
+            called = describe(o, None if names is None else tuple(names))
+            size = counted(counts[o], "point")
+            raise _bad_row(path, table, t, message.format(a=points[t], o=called, size=size, track=words[track[t]]))
+
+    check(_first(points >= counts[objects]), "point {a} of {o} does not exist; it has {size}, numbered from 0")
     place = np.append(0, np.cumsum(counts))[objects] + points
-    if len(np.unique(place)) != len(place):
-        raise FormatError(f"{path} lists a point twice; a point belongs to one track only")
+    check(_first(_repeats(place)), "point {a} of {o} is listed twice; it belongs to one track only")
+    tracked = track != table.texts.get("-1", -1)
+    check(_first(tracked & _repeats(track * k + objects)), "track {track} has two points of {o}")
     labels = np.full(int(counts.sum()), -1, dtype=np.int64)
     labels[place] = np.where(track == table.texts.get("-1", -1), -1, track)
     coordinates = None
@@ -270,6 +291,18 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
         coordinates = np.full((len(labels), 2), np.nan, dtype=np.float32)
         coordinates[place] = np.stack([table.columns["x"], table.columns["y"]], axis=1)
     return Matchings.from_labels(labels, counts, names=names, coordinates=coordinates)
+
+
+def _first(marked: NDArray[np.bool_]) -> int | None:
+    """Return the first place that is marked, None if none is."""
+    return int(marked.argmax()) if marked.any() else None
+
+
+def _repeats(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the keys, shape (n,), that stand before, too."""
+    marked = np.ones(len(keys), dtype=bool)
+    marked[np.unique(keys, return_index=True)[1]] = False
+    return marked
 
 
 def _dump(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.errors import InputError, counted, unknown_name
 
 __all__ = [
     "Repair", "as_coordinates", "as_names", "as_pairs", "canonical", "check_precision", "check_sizes", "check_weights",
@@ -165,7 +165,7 @@ def canonical(
     if keep is not None:
         mask, repair = keep
         if on_conflict == "error":
-            raise _conflict_error(objects, points, ~mask, names)
+            raise _conflict_error(objects, points, ~mask, order, names)
         # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
         first = np.flatnonzero(fresh)
         pair_objects, start = objects[first], np.append(0, np.cumsum(np.add.reduceat(mask, first, dtype=np.int64)))
@@ -189,19 +189,22 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, nam
     outside = (objects < 0) | (objects >= k)
     if outside.any():
         raise InputError(
-            f"unknown object {int(objects[outside][0])}; there are {k} objects, numbered from 0 to {k - 1}"
+            f"unknown object {int(objects[outside][0])}; there are {counted(k, 'object')}, numbered from 0",
+            int(outside.any(axis=1).argmax()),
         )
     same = objects[:, 0] == objects[:, 1]
     if same.any():
         i = int(objects[same][0, 0])
         raise InputError(
-            f"pair ({i}, {i}) matches {describe(i, names)} with itself; only pairs of different objects are allowed"
+            f"pair ({i}, {i}) matches {describe(i, names)} with itself; only pairs of different objects are allowed",
+            int(same.argmax()),
         )
     outside = (points < 0) | (points >= sizes[objects])
     if outside.any():
         i, a = int(objects[outside][0]), int(points[outside][0])
         raise InputError(
-            f"point {a} of {describe(i, names)} does not exist; object {i} has {int(sizes[i])} points, numbered from 0"
+            f"point {a} of {describe(i, names)} does not exist; it has {counted(sizes[i], 'point')}, numbered from 0",
+            int(outside.any(axis=1).argmax()),
         )
 
 
@@ -265,16 +268,23 @@ def _shared(end: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _conflict_error(
-    objects: Int32s, points: Int32s, dropped: NDArray[np.bool_], names: tuple[str, ...] | None
+    objects: Int32s,
+    points: Int32s,
+    dropped: NDArray[np.bool_],
+    order: NDArray[np.int64] | None,
+    names: tuple[str, ...] | None,
 ) -> InputError:
     t = int(dropped.argmax())
+    given = t if order is None else int(order[t])
     a, b = points[t].tolist()
     first, second = (describe(i, names) for i in objects[t].tolist())
     count = f"{int(dropped.sum())} of {len(dropped)} matches have to go"
     advice = f"({count}; on_conflict='repair' keeps the heaviest)"
     here = (objects == objects[t]).all(axis=1)
     if (here & (points == points[t]).all(axis=1)).sum() > 1:
-        return InputError(f"the match of point {a} of {first} with point {b} of {second} is given twice {advice}")
+        return InputError(
+            f"the match of point {a} of {first} with point {b} of {second} is given twice {advice}", given
+        )
     if (here & (points[:, 0] == a)).sum() > 1:
-        return InputError(f"point {a} of {first} is matched to more than one point of {second} {advice}")
-    return InputError(f"point {b} of {second} is matched to more than one point of {first} {advice}")
+        return InputError(f"point {a} of {first} is matched to more than one point of {second} {advice}", given)
+    return InputError(f"point {b} of {second} is matched to more than one point of {first} {advice}", given)
