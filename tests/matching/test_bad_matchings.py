@@ -22,6 +22,14 @@ NAMES = ["left.jpg", "right.jpg"]
 GOOD = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2])
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
+    (
+        "keys must be pairs of object numbers, got 'a.jpg'; io.from_dict takes pairs of names, too",
+        lambda: PAIRS({("a.jpg", "b.jpg"): [[0, 0]]}, [1, 1]),
+    ),
+    (
+        "two objects are named 'b'; files tell objects apart by name, rename one",
+        lambda: PAIRS({(0, 1): [[0, 0]]}, [1, 1, 1], names=["a", "b", "b"]),
+    ),
     ("unknown object 2; there are 2 objects, numbered from 0", lambda: PAIRS({(0, 2): [[0, 0]]}, [1, 1])),
     ("unknown object -1; there are 2 objects, numbered from 0", lambda: PAIRS({(-1, 1): [[0, 0]]}, [1, 1])),
     (

@@ -98,12 +98,15 @@ def as_pairs(values: Any) -> NDArray[Any]:
 
 
 def as_names(names: Sequence[str] | None, k: int) -> tuple[str, ...] | None:
-    """Return one name per object, shape (k,), or None when there are none."""
+    """Return one name per object, shape (k,), all different, or None when there are none."""
     if names is None:
         return None
     listed = tuple(str(name) for name in names)
     if len(listed) != k:
         raise InputError(f"{k} objects need {k} names, got {len(listed)}")
+    if len(set(listed)) < k:
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise InputError(f"two objects are named {twice!r}; files tell objects apart by name, rename one")
     return listed
 
 

@@ -51,6 +51,7 @@ class Matchings:
     weights : (M,) float64 or None
         Positive confidence per match; None means 1.
     names : tuple of k str, or None
+        All different.
     coordinates : (m, 2) float32 or None
         Image position of every point, objects one after another.
     repair
@@ -132,6 +133,8 @@ class Matchings:
     ) -> Matchings:
         """Build from ``{(i, j): (K, 2) ints}``, the exchange type of structure-from-motion programs.
 
+        Objects are numbered from 0; ``io.from_dict`` takes their names instead.
+
         Examples
         --------
         >>> Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]}).weights.tolist()
@@ -139,6 +142,11 @@ class Matchings:
         """
         if not isinstance(pairs, Mapping):
             raise InputError(f"pairs must map (i, j) to an array of shape (K, 2), got {type(pairs).__name__}")
+        named = next((o for key in pairs if isinstance(key, tuple) for o in key if isinstance(o, str)), None)
+        if named is not None:
+            raise InputError(
+                f"keys must be pairs of object numbers, got {named!r}; io.from_dict takes pairs of names, too"
+            )
         blocks = {key: as_pairs(block) for key, block in pairs.items()}
         counts = [len(block) for block in blocks.values()]
         objects = np.repeat(as_pairs(list(blocks)), counts, axis=0)
