@@ -98,3 +98,35 @@ def test_counts_of_an_hloc_file(document, tmp_path, add):
     assert told["matches_before"] == made.n_matches
     assert told["matches_after"] == io.read(tmp_path / "out.h5").n_matches
     assert "table_written" not in told
+
+
+@pytest.mark.parametrize("ending", ["db", "h5"])
+def test_convert_says_what_the_original_does_not_have(run, document, database, tmp_path, ending):
+    original, table, back = tmp_path / f"original.{ending}", tmp_path / "raw.csv", tmp_path / f"back.{ending}"
+    raw = io.read(database, source=RAW)
+    if ending == "h5":
+        pytest.importorskip("h5py")
+        io.write(io.read(database), original)
+    else:
+        database.rename(original)
+    io.write(raw, table)
+    fewer = io.read(original).n_matches
+    (said,) = [line for line in document("convert", table, back, "--like", original)["lost"] if "left out" in line]
+    where = f"the table {VERIFIED} of {original}" if ending == "db" else original
+    assert said.startswith(f"{raw.n_matches - fewer} matches that {where} does not have were left out; ")
+    assert "write them too with add=True (--add)" in said
+    assert io.read(back).n_matches == fewer
+    assert "left out" not in run("convert", table, back, "--like", original, "--add").stdout
+    assert io.read(back).n_matches == raw.n_matches
+    if ending == "db":
+        assert "(--option target=NAME)" in said
+        run("convert", table, back, "--like", original, "--option", f"target={RAW}")
+        assert io.read(back, source=RAW) == raw
+
+
+def test_convert_of_a_database_counts_what_it_really_drops(document, database, tmp_path):
+    for source in TABLES:
+        options = ("--option", f"source={source}", "--option", "merge_px=3")
+        lost = document("convert", database, tmp_path / "out.db", *options)["lost"]
+        gone = held(database, source) - held(tmp_path / "out.db", source)
+        assert lost == [f"{gone} matches of {database} were dropped to make it one-to-one."]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Like, Options, To, Unused, share_out
+from stiefelsync.cli.options import Add, Format, Input, Json, Like, Options, To, Unused, share_out
 from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import show, show_json
 from stiefelsync.io.convert import find, output_format
@@ -24,6 +24,7 @@ def run(
     format: Format = None,
     to: To = None,
     like: Like = None,
+    add: Add = None,
     option: Options = [],  # noqa: B006  typer copies it
     json: Json = False,
     seed: Unused = 0,
@@ -32,6 +33,7 @@ def run(
 
     Example: stiefelsync convert matches.csv matches.npz --option on_conflict=repair
     Example: stiefelsync convert clean.db tracks.csv --to tracks
+    Example: stiefelsync convert consistent.csv clean.db --like database.db
     """
     reader = io.detect(input) if format is None else find(format)
     check_outputs(input, output)
@@ -39,7 +41,7 @@ def run(
     writer = output_format(output, to, input if like is None else like)
     given = share_out(option, reader=reader.read_options, writer=writer.write_options)
     lost = io.convert(
-        input, output, source_format=format, target_format=to, like=like,
+        input, output, source_format=format, target_format=to, like=like, add=add,
         read_options=given["reader"], write_options=given["writer"],
     )  # fmt: skip
     if json:

@@ -15,7 +15,7 @@ from stiefelsync.io.convert import find
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
-    "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe", "Unused",
+    "Add", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe", "Unused",
     "parse_universe", "read", "share_out",
 ]  # fmt: skip
 
@@ -25,6 +25,12 @@ To = Annotated[str | None, typer.Option("--to", help="Format of the output; told
 Like = Annotated[
     Path | None,
     typer.Option("--like", help="File to write a changed copy of (COLMAP, hloc, OpenSfM); the input by default."),
+]
+Add = Annotated[
+    bool | None,
+    typer.Option(
+        "--add/--no-add", help="Also write matches that the original does not have; by default as usual for the format."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]

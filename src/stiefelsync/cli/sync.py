@@ -10,6 +10,7 @@ import typer
 
 from stiefelsync import io, plotting, report
 from stiefelsync.cli.options import (
+    Add,
     Format,
     Images,
     Input,
@@ -44,12 +45,7 @@ def run(
     format: Format = None,
     to: To = None,
     like: Like = None,
-    add: Annotated[
-        bool | None,
-        typer.Option(
-            "--add/--no-add", help="Also write matches that follow from others; by default as usual for the format."
-        ),
-    ] = None,
+    add: Add = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")] = None,
     page: Annotated[Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")] = None,
     images: Images = None,

@@ -182,12 +182,14 @@ def convert(
     source_format: str | None = None,
     target_format: str | None = None,
     like: str | Path | None = None,
+    add: bool | None = None,
     read_options: dict[str, Any] | None = None,
     write_options: dict[str, Any] | None = None,
 ) -> list[str]:
-    """Convert a file and return sentences on what the target's format could not hold.
+    """Convert a file and return sentences on what of it the target does not hold.
 
-    `like` is the file to write a changed copy of, where the format needs one (COLMAP): the source by default.
+    `like` is the file to write a changed copy of, where the format needs one (COLMAP): the source by default. Matches
+    that this one does not have are left out, and counted, unless `add` is true.
 
     Examples
     --------
@@ -203,8 +205,15 @@ def convert(
     matchings = read(source, source_format, **(read_options or {}))
     known = output_format(target, target_format, model)
     lost = known.loses(matchings)
-    write(matchings, target, known.name, like=model, **(write_options or {}))
-    if matchings.repair is not None:
-        dropped = matchings.repair.duplicates + matchings.repair.conflicts
+    written = write(matchings, target, known.name, like=model, add=add, **(write_options or {}))
+    dropped = 0 if matchings.repair is None else matchings.repair.duplicates + matchings.repair.conflicts
+    if written is not None and source == model and written.source == written.target:
+        dropped = written.before - written.kept  # less, where a match of merged points stays as it was
+    if dropped:
         lost.insert(0, f"{dropped:,} matches of {source} were dropped to make it one-to-one.")
+    if written is not None and (absent := matchings.n_matches - written.distinct - written.added):
+        where = f"the table {written.target} of {model}" if written.target else model
+        other = ", or choose another table with target= (--option target=NAME)" if written.target else ""
+        advice = f"write them too with add=True (--add){other}"
+        lost.append(f"{absent:,} matches that {where} does not have were left out; {advice}.")
     return lost
