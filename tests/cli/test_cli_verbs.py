@@ -268,6 +268,16 @@ def test_methods_lists_all_of_them(run, document):
     assert all(name in table for name in METHODS)
 
 
+def test_methods_shows_the_options_of_one(run, document):
+    told = run("methods", "nmfsync").stdout
+    for text in ("nmfsync: ", "threshold", "Points whose score does not exceed it stay unmatched.", "float64"):
+        assert text in told
+    found = document("methods", "sparse-stiefel")
+    assert found["options"]["p"] == {"default": 3, "meaning": "Power of the secondary objective, an integer ≥ 3."}
+    assert "has no options" in run("methods", "union-find").stdout
+    assert "did you mean 'tracks'" in run("methods", "track", code=2).stderr
+
+
 def test_the_program_is_installed_and_json_is_all_of_stdout(problem):
     program = Path(sys.executable).with_name("stiefelsync")
     done = subprocess.run([program, "inspect", problem, "--json"], capture_output=True, text=True, check=True)

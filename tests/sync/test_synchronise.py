@@ -320,6 +320,7 @@ def test_every_method_tells_a_user_what_to_expect():
         assert method.cost
         assert method.reference
         assert method.choose
+        assert set(method.options) <= method.meanings.keys()
 
 
 def test_tracks_say_by_which_rule_points_were_placed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -137,6 +138,20 @@ class Method:
     def options(self) -> tuple[str, ...]:
         """Names of the options this method takes beside the common ones."""
         return tuple(self.defaults)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What its options mean, by name, from the docstring of `run`: the choices, if these are listed, and the text."""
+        text = inspect.getdoc(self.run) or ""
+        section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n---|\Z)", text, re.MULTILINE | re.DOTALL)
+        entries = re.findall(r"^(\S.*)\n((?: {4}.*\n?)+)", section[1] if section else "", re.MULTILINE)
+        found = {}
+        for head, body in entries:
+            names, _, kind = head.partition(" : ")
+            choices = f"{kind.strip('{}')}: " if kind.startswith("{") else ""
+            meaning = choices + " ".join(body.replace("`", "").split())
+            found.update(dict.fromkeys(names.split(", "), meaning))
+        return found
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise an error for an option the method does not have, or one whose value is of the wrong kind."""

@@ -59,10 +59,10 @@ def run(
     selection
         Share of points that are selected: the diagonal of Z is projected onto ``0 ≤ x ≤ 1, Σx = selection·m``;
         1 fixes the diagonal at 1. (The paper's comparison on the house sequence has 0.7 and at most 100 iterations.)
-    tol
-        Both residuals must fall below it.
+    max_iter, tol
+        Most iterations, and what both residuals must fall below before that.
     balance
-        See above.
+        Factor between the two residuals beyond which the penalty doubles or halves.
     A0 : (m, rank), optional
         Where A starts; uniform in [0, 1] by default.
     dtype

@@ -41,6 +41,8 @@ def run(
 
     Parameters
     ----------
+    max_iter
+        Most iterations; it ends when the labels settle.
     dtype
         float32 or float64: the precision of W and all that is computed from it.
 

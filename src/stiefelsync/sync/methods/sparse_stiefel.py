@@ -59,6 +59,20 @@ def run(
 
     Parameters
     ----------
+    p
+        Power of the secondary objective, an integer ≥ 3.
+    step : {"gradient", "line-search", "polar", "none"}
+        How U is turned within its subspace.
+    criterion : {"primary", "both"}
+        Stop when the primary objective settles, or when the secondary does, too.
+    U0 : (m, d), optional
+        Start; standard normal by default.
+    pivoting
+        Column-pivoted QR as in the authors' program instead of the paper's unique QR.
+    tol, max_iter
+        Relative growth of the objective at which to stop, and the most updates before that.
+    extra_iter
+        Updates after that.
     dtype
         float32 or float64: the precision of W and all that is computed from it.
 

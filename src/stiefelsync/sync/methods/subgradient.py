@@ -52,8 +52,8 @@ def run(
     step, decay
         First step length, per √d, and the factor from one step to the next; with ``decay=1`` lengths diminish as
         ``1/√t`` instead.
-    tol
-        Stop when the step length per √d falls below it.
+    max_iter, tol
+        Most steps, and the step length per √d below which it ends before that.
     dtype
         float32 or float64: the precision of W and all that is computed from it.
 
