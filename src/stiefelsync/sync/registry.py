@@ -141,7 +141,7 @@ class Method:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """What its options mean, by name, from the docstring of `run`: the choices, if these are listed, and the text."""
+        """What its options mean, by name, from the docstring of `run`, after their choices if these are listed."""
         text = inspect.getdoc(self.run) or ""
         section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n---|\Z)", text, re.MULTILINE | re.DOTALL)
         entries = re.findall(r"^(\S.*)\n((?: {4}.*\n?)+)", section[1] if section else "", re.MULTILINE)
