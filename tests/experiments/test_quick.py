@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from stiefelsync.cli import app
 from stiefelsync.experiments import EXPERIMENTS, Finding, Record, Settings, Store, plan, reproduce
 from stiefelsync.experiments.house import HOUSE_MATCHALS, k_of
+from stiefelsync.experiments.index import Section, page
 from stiefelsync.experiments.lines import (
     ACCURATE,
     FAST,
@@ -138,17 +139,26 @@ def test_claims_that_must_hold(run: tuple[Path, list[Finding], float], experimen
 
 def test_every_experiment_has_figures_and_verdicts_on_the_page(run: tuple[Path, list[Finding], float]) -> None:
     output, findings, _ = run
-    page = (output / "index.html").read_text(encoding="utf-8")
+    text = (output / "index.html").read_text(encoding="utf-8")
     assert {finding.experiment for finding in findings} == set(EXPERIMENTS)
     assert len(findings) >= 30
+    assert "Made by <code>stiefelsync reproduce all --quick</code>:" in text
     for name in EXPERIMENTS:
-        assert f"<code>stiefelsync reproduce {name} --quick</code>" in page
-        assert f'src="{name}.png"' in page
+        assert f"<code>stiefelsync reproduce {name} --quick</code>" in text
+        assert f'src="{name}.png"' in text
     pictures = sorted(output.glob("*.png"))
     assert len(pictures) == len(EXPERIMENTS) + 2
     for picture in pictures:
         assert imread(picture).shape[1] >= 1000, picture.name
         assert picture.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_page_of_one_experiment_names_its_command() -> None:
+    text = page([Section(EXPERIMENTS["sparsity"], (), 6)], QUICK, {})
+    assert "Made by <code>stiefelsync reproduce sparsity --quick</code>:" in text
+    both = page([Section(EXPERIMENTS[name], (), 6) for name in ("house", "sparsity")], Settings(), {})
+    made_by = "Made by <code>stiefelsync reproduce house</code>, <code>stiefelsync reproduce sparsity</code>:"
+    assert made_by in both
 
 
 def test_match_lines_lie_over_the_photographs(run: tuple[Path, list[Finding], float], tmp_path: Path) -> None:

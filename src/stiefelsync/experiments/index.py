@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from stiefelsync.experiments.catalogue import EXPERIMENTS
 from stiefelsync.experiments.experiment import AVERAGE, FAILS, HOLDS, Experiment, Settings, Verdict
 from stiefelsync.io.files import replacing
 
@@ -61,8 +62,11 @@ def page(sections: Sequence[Section], settings: Settings, versions: Mapping[str,
     )
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
     contents = "".join(f'<li><a href="#{s.experiment.name}">{escape(s.experiment.title)}</a></li>' for s in sections)
+    # A page may have grown by several commands; all of its sections together are what "all" makes.
+    names = [section.experiment.name for section in sections]
+    commands = [command(name, settings) for name in (["all"] if set(names) == set(EXPERIMENTS) else names)]
     return _PAGE.format(
-        command=escape(command("all", settings)),
+        commands=", ".join(f"<code>{escape(each)}</code>" for each in commands),
         counts=counts,
         contents=contents,
         sections="\n".join(_section(section, settings) for section in sections),
@@ -131,7 +135,7 @@ Permutation Synchronisation</em>, NeurIPS 2021. Each figure stands beside what t
 a claim holds if it is true at every setting (by the mean over seeds), on average if only the mean over settings is.
 “Ours” is the paper's method as published.</p>
 <ul class="counts">{counts}</ul>
-<p>Made by <code>{command}</code>: {instances} instances, some shared by figures, {made}. Every instance is a line of
+<p>Made by {commands}: {instances} instances, some shared by figures, {made}. Every instance is a line of
 <code>records.jsonl</code>.</p>
 <ol>{contents}</ol>
 {sections}
