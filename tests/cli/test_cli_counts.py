@@ -130,3 +130,32 @@ def test_convert_of_a_database_counts_what_it_really_drops(document, database, t
         lost = document("convert", database, tmp_path / "out.db", *options)["lost"]
         gone = held(database, source) - held(tmp_path / "out.db", source)
         assert lost == [f"{gone} matches of {database} were dropped to make it one-to-one."]
+
+
+def test_report_compares_one_table(run, database, tmp_path, monkeypatch):
+    compared = []
+    monkeypatch.setattr(
+        "stiefelsync.cli.report.write_report", lambda path, before, after, **_: compared.append((before, after))
+    )
+    clean, page = tmp_path / "clean.db", tmp_path / "page.html"
+
+    def refused(*files, options=()):
+        return run("report", *files, "-o", page, *options, code=2).stderr
+
+    run("sync", database, "-o", clean, "--method", "tracks", "--option", f"source={RAW}")
+    assert 0 < held(clean, VERIFIED) < held(database, VERIFIED)  # pairs that did not change are still verified
+    told = refused(database, clean)
+    assert "pairs that are verified in" in told
+    assert "with --option source='matches'" in told
+    run("report", database, clean, "-o", page, "--option", f"source={RAW}")
+    with closing(sqlite3.connect(clean)) as writer, writer:
+        writer.execute(f"DELETE FROM {VERIFIED}")
+    assert "15 pairs that are verified in" in refused(database, clean)
+    assert f"the table {RAW} would be read and of" in refused(clean, database)
+    with closing(sqlite3.connect(clean)) as writer, writer:
+        writer.execute("DELETE FROM matches")
+    run("report", clean, clean, "-o", page)
+    assert [(a.n_matches, b.n_matches) for a, b in compared] == [(289, 255), (0, 0)]
+    run("sync", database, "-o", clean, "--method", "tracks")
+    run("report", database, clean, "-o", page)
+    assert "leave merge_px out" in refused(database, clean, options=("--option", "merge_px=3"))

@@ -22,7 +22,7 @@ from stiefelsync.io.sqlite import is_sqlite, snapshot
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.near import connected_representatives
 
-__all__ = ["COLMAP", "next_command"]
+__all__ = ["COLMAP", "check_same_table", "next_command"]
 
 MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
 TABLES = ("two_view_geometries", "matches")
@@ -173,6 +173,31 @@ def _load_source(connection: sqlite3.Connection, source: str | None, images: Ima
         if len(rows.indices):
             break
     return table, rows
+
+
+def check_same_table(before: Path, after: Path) -> None:
+    """Raise :class:`InputError` if what is read by default of two databases cannot be compared.
+
+    That is verified matches of the one and raw ones of the other, or where pairs with verified matches before have no
+    such row after: ``target="matches"`` leaves them so, to be verified again.
+    """
+    rows = []
+    for path in (before, after):
+        with snapshot(path) as connection:
+            _check_tables(connection, path)
+            rows.append(dict(connection.execute(f"SELECT pair_id, rows FROM {TABLES[0]}").fetchall()))
+    old, new = (TABLES[0] if any(counts.values()) else TABLES[1] for counts in rows)
+    waiting = len({pair for pair, count in rows[0].items() if count} - rows[1].keys())
+    if waiting:
+        raise InputError(
+            f"{waiting:,} pairs that are verified in {before} are still to be verified in {after}; "
+            "compare the raw matches of both with source='matches'"
+        )
+    if old != new:
+        raise InputError(
+            f"of {before} the table {old} would be read and of {after} {new}; "
+            f"name the same for both with source='{old}'"
+        )
 
 
 def _stands(rows: Rows, images: Images, merge_px: float) -> Int64s:
