@@ -268,6 +268,12 @@ def test_methods_lists_all_of_them(run, document):
     assert all(name in table for name in METHODS)
 
 
+def test_help_lists_the_formats(run):
+    for verb, times in (("inspect", 1), ("convert", 2)):
+        words = run(verb, "--help").stdout.replace(",", " ").replace(".", " ").split()
+        assert all(words.count(name) >= times for name in io.FORMATS)
+
+
 def test_methods_shows_the_options_of_one(run, document):
     told = run("methods", "nmfsync").stdout
     for text in ("nmfsync: ", "threshold", "Points whose score does not exceed it stay unmatched.", "float64"):

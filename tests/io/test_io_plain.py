@@ -211,7 +211,7 @@ def test_names_a_table_cannot_hold(tmp_path):
 
 def test_matches_that_contradict_each_other_form_no_tracks(tmp_path):
     broken = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 1])
-    with pytest.raises(InputError, match=r"contradict each other \(1 conflicts\), so they form no tracks"):
+    with pytest.raises(InputError, match=r"contradict each other \(1 conflict\), so they form no tracks"):
         io.write(broken, tmp_path / "a.csv", "tracks")
     assert not list(tmp_path.iterdir())
 

@@ -192,6 +192,12 @@ def test_callback_is_told_and_can_stop():
     assert 0 <= seen[-1].sparsity <= 1
 
 
+def test_one_is_not_many_in_the_summary():
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 2])
+    text = synchronise(problem, 2, method="fast").summary()
+    assert "2 objects, 3 points, universe of 2: 1 track, 1 point unmatched" in text
+
+
 def test_large_universes_go_to_tracks_by_themselves(monkeypatch):
     monkeypatch.setattr(module, "_COMFORTABLE_ENTRIES", 1000)
     problem, _ = datasets.scene(400, 12, 100, 200, wrong=0.1, missing=0.2, rng=0)

@@ -20,8 +20,14 @@ __all__ = [
 ]  # fmt: skip
 
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
-Format = Annotated[str | None, typer.Option("--format", help="Format of the input; told from its content by default.")]
-To = Annotated[str | None, typer.Option("--to", help="Format of the output; told from its ending by default.")]
+_FORMATS = ", ".join(io.FORMATS)
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help=f"Format of the input; told from its content by default. One of {_FORMATS}."),
+]
+To = Annotated[
+    str | None, typer.Option("--to", help=f"Format of the output; told from its ending by default. One of {_FORMATS}.")
+]
 Like = Annotated[
     Path | None,
     typer.Option("--like", help="File to write a changed copy of (COLMAP, hloc, OpenSfM); the input by default."),
@@ -50,7 +56,8 @@ Options = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="Further option of a format or the method (docs/formats.md); may be repeated.",
+        help="Further option of a format (docs/formats.md) or of the method (stiefelsync methods NAME lists them); "
+        "may be repeated.",
     ),
 ]
 

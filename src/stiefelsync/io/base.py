@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 
@@ -209,7 +209,7 @@ def consistent_labels(content: Content) -> Labels:
         broken = conflicts(matchings, labels).count
         if broken:
             raise InputError(
-                f"these matches contradict each other ({broken:,} conflicts), so they form no tracks; "
+                f"these matches contradict each other ({counted(broken, 'conflict')}), so they form no tracks; "
                 "synchronise them first"
             )
     else:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, InputError, MissingExtraError
+from stiefelsync.errors import FormatError, InputError, MissingExtraError, counted
 from stiefelsync.io.base import Content, Format, Written, head, losses, names_of, register
 from stiefelsync.matching.matchings import Matchings
 
@@ -327,7 +327,7 @@ def loses(matchings: Matchings) -> list[str]:
     if len(alone):
         lost.append(
             f"An hloc file of matches tells the number of keypoints only of images that come first in a pair: "
-            f"that of {len(alone)} images needs the features file."
+            f"that of {counted(len(alone), 'image')} needs the features file."
         )
     return lost
 

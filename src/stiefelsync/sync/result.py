@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.sync.certificate import upper_bound
@@ -173,13 +173,16 @@ class Synchronisation:
     def summary(self) -> str:
         """Return the answer in a few lines of text."""
         f = self.as_dict()
-        answer = f"{f['tracks']:,} tracks, {f['points_unmatched']:,} points unmatched" if self.consistent else (
-            "not cycle-consistent"
-        )  # fmt: skip
+        answer = (
+            f"{counted(f['tracks'], 'track')}, {counted(f['points_unmatched'], 'point')} unmatched"
+            if self.consistent
+            else "not cycle-consistent"
+        )
         rules = [f"  {how_decided(f)}"] if "points_by_rule" in f else []
         lines = [
             f"{self.method}: {METHODS[self.method].summary}" if self.method in METHODS else self.method,
-            f"  {f['objects']:,} objects, {f['points']:,} points, universe of {f['universe_size']:,}: {answer}",
+            f"  {counted(f['objects'], 'object')}, {counted(f['points'], 'point')}, universe of"
+            f" {f['universe_size']:,}: {answer}",
             f"  matches {f['matches_before']:,} → {f['matches_kept']:,} kept, {f['matches_removed']:,} removed,"
             f" {f['matches_added']:,} added",
             *rules,
