@@ -159,3 +159,14 @@ def test_report_compares_one_table(run, database, tmp_path, monkeypatch):
     run("sync", database, "-o", clean, "--method", "tracks")
     run("report", database, clean, "-o", page)
     assert "leave merge_px out" in refused(database, clean, options=("--option", "merge_px=3"))
+
+
+def test_counts_of_a_copy_of_another_file_are_those_of_the_copy(run, document, database, tmp_path):
+    table, out = tmp_path / "raw.csv", tmp_path / "out.db"
+    io.write(io.read(database, source=RAW), table)
+    command = ("sync", table, "-o", out, "--like", database, "--method", "tracks")
+    told = document(*command)
+    assert (told["matches_read"], told["matches_before"]) == (held(database, RAW), held(database, VERIFIED))
+    assert told["matches_after"] == held(out, VERIFIED)
+    assert told["conflicts_before"] == document("inspect", database)["conflicts"]
+    assert f"read         {held(database, RAW)} matches " in run(*command).stdout

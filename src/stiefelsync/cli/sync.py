@@ -88,7 +88,7 @@ def run(
     near = given["writer"].get("merge_px", 0)
     if written is not None:
         figures |= _of_file(figures, written)
-        if near or written.target != written.source:
+        if written.target and (near or like is not None or written.target != written.source):
             for name, path in (("before", model), ("after", output)):
                 table = io.read(path, writer.name, source=written.target)
                 figures[f"conflicts_{name}"] = conflicts(table).count
