@@ -63,3 +63,9 @@ def test_raw_matches_are_verified_next(run, data_dir, tmp_path):
 def test_raw_matches_on_request(document, data_dir):
     raw = document("inspect", data_dir / "sceaux" / "database.db", "--option", "source=matches")
     assert raw["matches"] == 56_586
+
+
+def test_union_find_discards_and_does_not_repair(run, data_dir, tmp_path):
+    database = data_dir / "sceaux" / "database.db"
+    told = run("sync", database, "-o", tmp_path / "clean.db", "--method", "union-find").stdout
+    assert "242 conflicting ones discarded, 0 left" in told

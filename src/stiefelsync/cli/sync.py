@@ -164,7 +164,8 @@ def _lines(figures: dict[str, Any], result: Synchronisation, near: float) -> dic
     # One that falls apart may leave several that hold copies of a keypoint.
     repaired = max(figures["conflicts_before"] - figures["conflicts_after"], 0)
     noun = "one" if repaired == 1 else "ones"
-    tracks = f"{number(repaired)} conflicting {noun} repaired, {f['conflicts_after']} left"
+    verb = "discarded" if result.method == "union-find" else "repaired"
+    tracks = f"{number(repaired)} conflicting {noun} {verb}, {f['conflicts_after']} left"
     if near and result.consistent and figures["conflicts_after"]:
         tracks += f": copies of keypoints within {near:g} px, which merge_px keeps"
     rules = {"rules": how_decided(figures)} if "points_by_rule" in figures else {}
