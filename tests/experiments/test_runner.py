@@ -103,11 +103,16 @@ def test_killed_and_resumed_gives_the_same_records(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sends SIGINT to a process group, as Ctrl-C does")
-def test_ctrl_c_keeps_the_records_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("delay", [0.0, 0.3], ids=["at once", "workers first"])
+def test_ctrl_c_keeps_the_records_and_says_so(tmp_path: Path, delay: float) -> None:
     main = [sys.executable, "-c", "from stiefelsync.cli import main; main()"]
     command = [*main, "reproduce", "synthetic-ablation", "--output", str(tmp_path), "--workers", "2"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     wait_until(lambda: count_lines(tmp_path / "records.jsonl") >= 2)
+    if delay:  # a busy machine may let the signal reach the workers before it reaches the program
+        for worker in children(process.pid):
+            os.kill(worker, signal.SIGINT)
+        time.sleep(delay)
     os.killpg(process.pid, signal.SIGINT)
     _, message = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +23,7 @@ __all__ = ["TIMED", "count_steps", "run"]
 TIMED = 2
 """So many seeds per point are timed in the second pass of a run with several workers."""
 
+_GRACE = 1.0  # seconds
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -117,6 +119,7 @@ def _measured(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[tupl
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool:
+        time.sleep(_GRACE)  # a Ctrl-C that ended the workers may still be on its way to this process, and ends it here
         raise StiefelSyncError(
             "a worker process ended unexpectedly, perhaps for lack of memory; records so far are kept:"
             " run the same command again, with fewer workers"
