@@ -256,7 +256,8 @@ def test_merging_loses_less_and_leaves_only_copies(data_dir, tmp_path):
 def test_representatives_are_near_and_never_chained():
     rng = np.random.default_rng(0)
     at = rng.uniform(0, 100, (500, 2))
-    stands = representatives(at, np.array([200, 300]), 10)
+    chain = np.stack([np.arange(499), np.arange(1, 500)], axis=1)
+    stands = representatives(at, np.array([200, 300]), chain, 10)
     assert np.array_equal(stands[stands], stands)
     assert (stands[:200] < 200).all()
     assert (stands[200:] >= 200).all()

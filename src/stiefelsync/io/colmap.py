@@ -20,7 +20,7 @@ from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.sqlite import is_sqlite, snapshot
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.near import connected_representatives
+from stiefelsync.matching.near import representatives
 
 __all__ = ["COLMAP", "check_same_table", "next_command"]
 
@@ -204,7 +204,7 @@ def _stands(rows: Rows, images: Images, merge_px: float) -> Int64s:
     """Return for every keypoint the one that stands for it; reading and writing take it from the same matches."""
     if not merge_px:
         return np.arange(len(images.coordinates))
-    return connected_representatives(images.coordinates, images.sizes, rows.ends(images), merge_px)
+    return representatives(images.coordinates, images.sizes, rows.ends(images), merge_px)
 
 
 # ---------------------------------------------------------------- writing

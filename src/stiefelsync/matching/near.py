@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["connected_representatives", "merge_near", "representatives"]
+__all__ = ["merge_near", "representatives"]
 
 Ints = NDArray[np.int64]
 
@@ -58,7 +58,7 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     """
     if matchings.coordinates is None:
         raise InputError("these matches have no coordinates; near points cannot be merged")
-    stands = connected_representatives(matchings.coordinates, matchings.sizes, matchings.endpoints, distance)
+    stands = representatives(matchings.coordinates, matchings.sizes, matchings.endpoints, distance)
     ends = stands[matchings.endpoints]
     owner = matchings.point_objects[ends]
     merged = Matchings.from_arrays(
@@ -73,43 +73,22 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     return merged, stands
 
 
-def connected_representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, distance: float) -> Ints:
-    """Return the :func:`representatives` where only points that a chain of matches connects stand for each other.
-
-    Parameters
-    ----------
-    ends : (M, 2) int
-        Global indices of the two points of every match.
-
-    Examples
-    --------
-    >>> at = np.array([[0, 0], [0.5, 0], [0.7, 0], [0, 0]])
-    >>> connected_representatives(at, np.array([3, 1]), np.array([[0, 3], [2, 3]]), 1.0)
-    array([0, 1, 0, 3])
-    """
-    m = len(coordinates)
-    joined = sparse.csr_array((np.ones(len(ends), dtype=bool), ends.T), shape=(m, m))
-    return representatives(coordinates, sizes, distance, connected_components(joined, directed=False)[1])
-
-
-def representatives(
-    coordinates: NDArray[Any], sizes: NDArray[Any], distance: float, groups: Ints | None = None
-) -> Ints:
-    """Return for every point the point that stands for it and others of its object within `distance`.
+def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, distance: float) -> Ints:
+    """Return for every point the point that stands for it and others of its object that are the same.
 
     Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
-    no farther than `distance` from it and from all it stands for already. So what is taken for one lies within
-    `distance`, pair by pair.
+    that a chain of matches connects with it and that is no farther than `distance` from it and from all it stands for
+    already. So what is taken for one lies within `distance`, pair by pair.
 
     Parameters
     ----------
     coordinates : (m, 2)
     sizes : (k,) int
         Points per object; coordinates are those of one object after another.
+    ends : (M, 2) int
+        Global indices of the two points of every match.
     distance
         In pixels, 0 or more.
-    groups : (m,) int, optional
-        Points of different groups never stand for each other.
 
     Returns
     -------
@@ -118,24 +97,27 @@ def representatives(
 
     Notes
     -----
-    O(m log m + pairs closer than `distance`).
+    O(m log m + M + pairs closer than `distance`).
 
     Examples
     --------
-    >>> representatives(np.array([[0, 0], [9, 9], [0.5, 0], [0, 0]]), np.array([3, 1]), 1.0)
+    >>> at = np.array([[0, 0], [0.5, 0], [0.7, 0], [0, 0]])
+    >>> representatives(at, np.array([3, 1]), np.array([[0, 3], [2, 3]]), 1.0)
     array([0, 1, 0, 3])
     """
     if isinstance(distance, str) or not 0 <= distance < np.inf:
         raise InputError(f"the distance is {distance}; it must be a number of pixels, 0 or more")
-    stands = np.arange(len(coordinates), dtype=np.int64)
+    m = len(coordinates)
+    joined = sparse.csr_array((np.ones(len(ends), dtype=bool), ends.T), shape=(m, m))
+    component = connected_components(joined, directed=False)[1]
+    stands = np.arange(m, dtype=np.int64)
     for end, size in zip(np.cumsum(sizes).tolist(), np.asarray(sizes).tolist(), strict=True):
         own = np.arange(end - size, end)
         own = own[np.isfinite(coordinates[own]).all(axis=1)]
         if len(own) < 2:
             continue
         close = own[cKDTree(coordinates[own]).query_pairs(distance, output_type="ndarray")]
-        if groups is not None:
-            close = close[groups[close[:, 0]] == groups[close[:, 1]]]
+        close = close[component[close[:, 0]] == component[close[:, 1]]]
         pairs = list(map(tuple, close[np.lexsort(close.T[::-1])].tolist()))
         known, others = set(pairs), defaultdict[int, list[int]](list)
         for a, b in pairs:
