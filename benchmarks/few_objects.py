@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.accuracy import SEEDS, instance
 from stiefelsync import score, synchronise
-from stiefelsync.sync.likelihood import Evidence, log_likelihood
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import log_likelihood
 from stiefelsync.sync.refine import refine
 
 SETTINGS = ["row 5 25 .6 .5", "row 5 30 .9 .3", "row 10 25 .6 .5", "mix 10 25 .6 .4", "row 30 25 .6 .9"]

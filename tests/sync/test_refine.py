@@ -15,7 +15,8 @@ from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel import product
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.sync import start
-from stiefelsync.sync.likelihood import Evidence, beta_fit, log_likelihood, odds, soft_tally, tally
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import beta_fit, log_likelihood, odds, soft_tally, tally
 from stiefelsync.sync.meanfield import mean_field, sinkhorn
 from stiefelsync.sync.moves import merge
 from stiefelsync.sync.posterior import decide, pair_scores, sample

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.stiefel.product import sparse_product
-from stiefelsync.sync.likelihood import Evidence, Tally, odds, soft_tally
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import Tally, odds, soft_tally
 
 __all__ = ["mean_field", "sinkhorn"]
 

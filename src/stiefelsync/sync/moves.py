@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.likelihood import Evidence, Tally, log_likelihood, odds, tally
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import Tally, log_likelihood, odds, tally
 from stiefelsync.sync.refine import refine
 
 __all__ = ["merge"]

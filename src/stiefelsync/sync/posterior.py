@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.likelihood import Evidence, Odds
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import Odds
 from stiefelsync.sync.refine import assign
 
 __all__ = ["decide", "pair_scores", "sample"]

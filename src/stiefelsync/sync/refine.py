@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from stiefelsync.sync.likelihood import Evidence, Odds, Tally, odds, tally
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import Odds, Tally, odds, tally
 
 __all__ = ["ascend", "assign", "gauss_seidel", "refine", "withdraw"]
 

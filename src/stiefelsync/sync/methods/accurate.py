@@ -11,7 +11,8 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.subspace import dominant_subspace
-from stiefelsync.sync.likelihood import Evidence, Tally, beta_fit, odds, tally
+from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood import Tally, beta_fit, odds, tally
 from stiefelsync.sync.meanfield import mean_field
 from stiefelsync.sync.moves import merge
 from stiefelsync.sync.posterior import decide, pair_scores, sample

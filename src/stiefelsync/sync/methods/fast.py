@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood import Evidence
+from stiefelsync.sync.evidence import Evidence
 from stiefelsync.sync.projection import project
 from stiefelsync.sync.refine import refine, withdraw
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register

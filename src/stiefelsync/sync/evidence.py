@@ -1,0 +1,162 @@
+"""The matches of a problem, arranged so that labels can be scored quickly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from stiefelsync.matching.matchings import Matchings
+
+if TYPE_CHECKING:
+    from stiefelsync.sync.likelihood import Tally
+
+__all__ = ["Evidence"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The matches of a problem, arranged for scoring.
+
+    Attributes
+    ----------
+    matchings
+        The problem.
+    d
+        Most labels there may be.
+    indptr, indices, weights
+        W without its diagonal, CSR of shape (m, m); weights are scaled to mean one.
+    tallies
+        The last tally by its labels: the next question is mostly about the same ones.
+    """
+
+    matchings: Matchings
+    d: int
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    weights: Floats
+    tallies: dict[bytes, Tally] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, matchings: Matchings, d: int) -> Evidence:
+        """Arrange `matchings` for at most `d` labels; O(M).
+
+        Examples
+        --------
+        >>> Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
+        [2, 1]
+        """
+        a, b = matchings.endpoints.T.astype(np.int32)
+        w = matchings.match_weights
+        w = w / w.mean() if len(w) else w
+        # In this order, entries below the diagonal first, every row arrives sorted.
+        both = sparse.coo_array((np.append(w, w), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
+        W: Any = both.tocsr()
+        return cls(matchings, d, W.indptr.astype(np.int32, copy=False), W.indices.astype(np.int32, copy=False), W.data)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Object of every point; shape (m,)."""
+        return self.matchings.point_objects.astype(np.int64)
+
+    @cached_property
+    def ends(self) -> NDArray[np.int32]:
+        """Both ends of every match, shape (2, M)."""
+        return np.ascontiguousarray(self.matchings.endpoints.T.astype(np.int32))
+
+    @cached_property
+    def blocks(self) -> Ints:
+        """For every stored entry of W the block it lies in, as i·k + j; shape (nnz,)."""
+        return np.repeat(self.owner * self.matchings.n_objects, np.diff(self.indptr)) + self.partners
+
+    @cached_property
+    def partners(self) -> Ints:
+        """For every stored entry of W the object of its column; shape (nnz,)."""
+        return self.owner[self.indices]
+
+    @cached_property
+    def cells(self) -> Ints:
+        """For every stored entry of W column 1 of its row in an array of shape (m, d + 1); shape (nnz,)."""
+        return np.repeat(np.arange(self.matchings.n_points) * (self.d + 1) + 1, np.diff(self.indptr))
+
+    @cached_property
+    def compared(self) -> Floats:
+        """1 where two objects were compared (share a match), else 0; shape (k, k)."""
+        k = self.matchings.n_objects
+        i, j = self.matchings.pair_objects.T
+        G = np.zeros((k, k))
+        G[i, j] = G[j, i] = 1
+        return G
+
+    @cached_property
+    def membership(self) -> Any:
+        """Objects × points 0/1 matrix, CSR of shape (k, m)."""
+        m, k = self.matchings.n_points, self.matchings.n_objects
+        return sparse.csr_array((np.ones(m), np.arange(m), self.matchings.offsets), shape=(k, m))
+
+    @cached_property
+    def partial(self) -> bool:
+        """Whether some point has no match in an object its own was compared with: only then X says anything."""
+        return len(self.indices) < int(self.compared.sum(axis=1) @ self.matchings.sizes)
+
+    @cached_property
+    def spread(self) -> float:
+        """The logarithm of n, the mean size of an object: the ways to be matched wrongly."""
+        sizes = self.matchings.sizes
+        return float(np.log(max(float(sizes.mean()), 1.0))) if sizes.size else 0.0
+
+    def matrix(self, values: Floats) -> Any:
+        """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
+        m = self.matchings.n_points
+        return sparse.csr_array((values, self.indices, self.indptr), shape=(m, m))
+
+    def by_object(self, values: Floats) -> Any:
+        """Return the CSR matrix of shape (m, k) with the value of each point's match in each object."""
+        shape = self.matchings.n_points, self.matchings.n_objects
+        return sparse.csr_array((values, self.partners, self.indptr), shape=shape)
+
+    def occupancy(self, labels: Ints) -> Floats:
+        """Return O, shape (k, d): 1 where an object holds a label."""
+        O = np.zeros((self.matchings.n_objects, self.d))
+        known = labels >= 0
+        O[self.owner[known], labels[known]] = 1
+        return O
+
+    def product(self, labels: Ints, values: Floats, a: int = 0, b: int | None = None) -> Floats:
+        """Return rows a, …, b - 1 of matrix(values) @ one_hot(labels), shape (b - a, d); O(nnz) of these rows."""
+        b = self.matchings.n_points if b is None else b
+        here = slice(self.indptr[a], self.indptr[b])
+        # Unmatched neighbours (label -1) fall into a column in front, which is cut off.
+        at = labels.take(self.indices[here])
+        at += self.cells[here]
+        at -= a * (self.d + 1)
+        sums: Any = np.bincount(at, values[here], minlength=(b - a) * (self.d + 1))
+        return np.asarray(sums.reshape(b - a, self.d + 1)[:, 1:])
+
+    def agreeing(self, labels: Ints) -> NDArray[np.bool_]:
+        """Return whether a match joins equal labels, shape (M,)."""
+        # Unmatched points get labels of their own, so that they agree with nobody.
+        label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
+        a, b = self.ends
+        return np.asarray(label.take(a) == label.take(b))
+
+    def seen_by(self, labels: Ints, values: Floats | None = None) -> Floats:
+        """Return Mᵀ U, shape (k, d), M = by_object(values), for hard labels: matches of each label per object."""
+        k = self.matchings.n_objects
+        at = self.partners * (self.d + 1) + np.repeat(labels + 1, np.diff(self.indptr))
+        counts: Any = np.bincount(at, values, minlength=k * (self.d + 1))
+        return np.asarray(counts.reshape(k, self.d + 1)[:, 1:], dtype=np.float64)
+
+    def one_hot(self, labels: Ints) -> Floats:
+        """Return the labels as a 0/1 matrix, shape (m, d)."""
+        U = np.zeros((len(labels), self.d))
+        known = np.flatnonzero(labels >= 0)
+        U[known, labels[known]] = 1
+        return U
