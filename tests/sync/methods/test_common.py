@@ -58,7 +58,7 @@ def answer(outcome: Outcome) -> np.ndarray | Matchings:
     return outcome.matchings if outcome.labels is None else outcome.labels
 
 
-def check(name: str, outcome: Outcome, matchings: Matchings) -> None:
+def assert_valid(name: str, outcome: Outcome, matchings: Matchings) -> None:
     """Check that the answer is valid; building its matchings fails unless it is one-to-one in every pair."""
     assert (outcome.labels is not None) == METHODS[name].consistent
     if outcome.labels is not None:
@@ -97,7 +97,7 @@ def problems() -> dict[str, tuple[Matchings, int]]:
 @every_precision
 def test_answers_are_valid(name: str, options: dict[str, str], problem: str) -> None:
     matchings, universe = problems()[problem]
-    check(name, solve(name, matchings, universe, **options), matchings)
+    assert_valid(name, solve(name, matchings, universe, **options), matchings)
 
 
 @every_precision
