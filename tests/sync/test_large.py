@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync import large_merge, large_rules
-from stiefelsync.sync.large import _components, solve_large
+from stiefelsync.sync.large import _alone, _components, _grow_by_weight, solve_large
 from stiefelsync.sync.large_join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
@@ -131,6 +131,42 @@ def test_weight_decides_where_evidence_is_equal() -> None:
         labels = solve_large(problem).labels
         (a, b) = problem.keep(problem.weights == 2.0).endpoints[0]
         assert labels[a] == labels[b] >= 0
+
+
+def test_weights_that_know_something_help() -> None:
+    problem, truth = datasets.scene(1_000, 40, 250, 500, 0.5, 0.3, rng=3)
+    rng = np.random.default_rng(0)
+    a, b = problem.endpoints.T
+    weights = np.where(truth[a] == truth[b], rng.beta(6, 2, len(a)), rng.beta(2, 4, len(a))) + 0.01
+    told = score(solve_large(problem.with_weights(weights)).labels, truth).fscore
+    assert told > score(solve_large(problem).labels, truth).fscore + 0.02
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1))
+def test_merging_the_heaviest_first_leaves_nothing_to_merge(problem: Matchings, seed: int) -> None:
+    points, weights = np.arange(problem.n_points), np.random.default_rng(seed).random(problem.n_matches) + 0.1
+    track = _grow_by_weight(_alone(points, problem.point_objects, problem.endpoints, weights), points)
+    Matchings.from_labels(track, problem.sizes)
+    for a, b in track[problem.endpoints]:
+        both = problem.point_objects[(track == a) | (track == b)]
+        assert a == b or len(set(both.tolist())) < len(both)
+    if problem.n_matches:
+        a, b = problem.endpoints[weights.argmax()]
+        assert track[a] == track[b]
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1))
+def test_every_track_hangs_together_by_its_matches(problem: Matchings, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for weights in (None, rng.random(problem.n_matches) + 0.1):
+        for places in (None, 2 * rng.random((problem.n_points, 2))):
+            labels = solve_large(problem.with_weights(weights), places=places).labels
+            Matchings.from_labels(labels, problem.sizes)
+            a, b = problem.endpoints.T
+            _, piece = components(problem.keep((labels[a] == labels[b]) & (labels[a] >= 0)))
+            assert len(np.unique(piece[labels >= 0])) == labels.max(initial=-1) + 1
 
 
 def test_no_matches_and_no_points() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.large_join import join
-from stiefelsync.sync.large_merge import Quotient, merge, prune, roots, singletons
+from stiefelsync.sync.large_merge import Quotient, merge, prune, singletons, trees
 from stiefelsync.sync.large_rules import Rule, evidence, few_choices, squares, triangles
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
 
@@ -30,9 +30,10 @@ RULES: dict[str, Rule] = {
 
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
 _LEAST_SHARE = 0.05
+_ROUNDING = 1e-9
 
 
-def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Outcome:
+def solve_large(matchings: Matchings, *, places: Floats | None = None, callback: Callback | None = None) -> Outcome:
     """Split the match graph into tracks, each with at most one point of every object.
 
     W is block diagonal over the connected components of the match graph. Components in which no object has two points
@@ -44,14 +45,18 @@ def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Ou
     3. *only choice*: a cluster's only match that contradicts nothing;
     4. *few choices*: the best of at most 1/w such matches, w being the share of matches found wrong so far.
 
-    From the second round on two or more matches between the same two clusters come before all of these. At last tracks
-    that a conflict keeps apart are joined where the matches between them outweigh those of the points given up for it
-    (:func:`~stiefelsync.sync.large_join.join`). What then has no support stays unmatched.
+    From the second round on two or more matches between the same two clusters come before all of these. If matches have
+    different weights, a second answer is made by merging along the heaviest first (*weights*), and each component has
+    the one of the two that keeps more weight. At last tracks that a conflict keeps apart are joined where the matches
+    between them outweigh those of the points given up for it (:func:`~stiefelsync.sync.large_join.join`). What then has
+    no support stays unmatched.
 
     Parameters
     ----------
     matchings
-        The problem. Weights, if there are any, decide between matches of equal evidence.
+        The problem. Weights, if there are any, decide between matches of equal evidence and between answers.
+    places : (m, 2) float64, optional
+        Positions of the points, in such units that points of an object less than 1 apart are one point found twice.
     callback
         Called after every round with the number of points that are settled; a true return value ends the merging.
 
@@ -78,16 +83,22 @@ def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Ou
     """
     watch = Stopwatch()
     with watch("components"):
-        track, conflicted = _components(matchings)
+        component, conflicted = _components(matchings)
         inside = np.flatnonzero(conflicted[matchings.endpoints[:, 0]])
         ends, weights = matchings.endpoints[inside], matchings.match_weights[inside]
     with watch("merging"):
         # Pairs with many matches first: wrong matches are spread over the pairs more evenly than right ones.
         trust = weights * np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
-        q = _alone(np.flatnonzero(conflicted), matchings.point_objects, ends, trust)
+        points, track = np.flatnonzero(conflicted), component.copy()
+        q = _alone(points, matchings.point_objects, ends, trust)
         rule_of, n_iter, stopped = _grow(q, track, ends, matchings.n_matches, callback)
+        if not stopped and (weights != weights[:1]).any():
+            heaviest = _grow_by_weight(_alone(points, matchings.point_objects, ends, weights), component)
+            better = _heavier(heaviest, track, component, ends, weights)
+            track[better] = heaviest[better]
+            rule_of[better] = len(RULES)
     with watch("joining"):
-        track, joins = join(track, matchings.point_objects, ends, weights)
+        track, joins = join(track, matchings.point_objects, ends, weights, places)
     with watch("labels"):
         labels = _numbered(track)
         details = _account(matchings, labels, conflicted, rule_of) | {"joins": joins}
@@ -98,17 +109,7 @@ def solve_large(matchings: Matchings, *, callback: Callback | None = None) -> Ou
 def _components(matchings: Matchings) -> tuple[Ints, Bools]:
     """Return every point's component, as the number of its first point, and whether that component has a conflict."""
     m, k = matchings.n_points, matchings.n_objects
-    a, b = matchings.endpoints.T
-    first = np.arange(m)
-    while len(a):
-        # Every vertex points to its smallest neighbour, if that is smaller; the trees that makes are the next vertices.
-        tree = np.arange(m)
-        np.minimum.at(tree, b, a)
-        tree = roots(tree)
-        first, a, b = tree[first], tree[a], tree[b]
-        apart = np.flatnonzero(a != b)
-        a, b = a[apart], b[apart]
-        a, b = np.minimum(a, b), np.maximum(a, b)
+    first = trees(m, *matchings.endpoints.T)
     key = np.sort(first * k + matchings.point_objects)
     broken = np.zeros(m, dtype=bool)
     broken[key[1:][key[1:] == key[:-1]] // max(k, 1)] = True
@@ -162,6 +163,24 @@ def _grow(
     return rule_of, n_iter, stopped
 
 
+def _grow_by_weight(q: Quotient, component: Ints) -> Ints:
+    """Return every point's track, by its first point, when clusters with the heaviest matches between them go first."""
+    track = component.copy()
+    _write(q, track)
+    while q.n_edges:
+        q, done, first = prune(merge(q, q.weight / q.count))
+        track[done] = first
+    return track
+
+
+def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
+    """Tell which points are in components where other tracks keep more weight of matches; shape (m,)."""
+    a, b = ends.T
+    change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
+    gain = np.bincount(component[a], weights=change, minlength=len(track))
+    return np.asarray(gain[component] > _ROUNDING)
+
+
 def _write(q: Quotient, track: Ints) -> None:
     """Write the tracks of the points under consideration, by their first points, into `track`."""
     track[q.points] = q.points[q.start[q.clusters]]
@@ -182,11 +201,11 @@ def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDA
     removed = int((~kept).sum())
     mended = np.zeros(int(labels.max(initial=-1)) + 1, dtype=bool)
     mended[labels[matched & conflicted]] = True
-    placed = np.bincount(rule_of[matched & conflicted] + 1, minlength=len(RULES) + 1).tolist()
+    placed = np.bincount(rule_of[matched & conflicted] + 1, minlength=len(RULES) + 2).tolist()
     return {
         "points": {
             "consistent": int((matched & ~conflicted).sum()),
-            **dict(zip(RULES, placed[1:], strict=True)),
+            **dict(zip([*RULES, "weights"], placed[1:], strict=True)),
             "joining": placed[0],
             "unmatched": int((~matched).sum()),
         },

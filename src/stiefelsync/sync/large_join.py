@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import mutual_best, ordered
+from stiefelsync.sync.large_merge import mutual_best, ordered, trees
 
 __all__ = ["join"]
 
@@ -15,15 +16,21 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_MOST_ROUNDS = 5
+_MOST_ROUNDS = 20
+_ROUNDING = 1e-9
 
 
-def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Floats) -> tuple[Ints, int]:
-    """Join pairs of tracks with two or more matches between them if that keeps more weight of matches.
+def join(
+    track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Floats, places: Floats | None = None
+) -> tuple[Ints, int]:
+    """Join pairs of tracks if that keeps more weight of matches.
 
-    Where both tracks have a point of the same object, the one with less weight of matches into the two tracks is
-    expelled and stays alone. A join is made only if the weight of matches inside tracks grows, so that the objective
-    tr(PᵀWP) of the labelling grows with every join.
+    Where both tracks have a point of the same object, one of the two is expelled and stays alone: the one with less
+    weight of matches into the two tracks, or all of one track, whichever keeps most. A join is made only if the weight
+    of matches inside tracks grows, so that the objective tr(PᵀWP) of the labelling grows with every join.
+
+    Two points of an object in the same place are one point found twice. As a match between the tracks would, they say
+    that these belong together, so each such pair counts as one of average weight, if the join makes a longer track.
 
     Parameters
     ----------
@@ -34,6 +41,8 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
     ends : (M, 2) int64
         Matches, as points.
     weights : (M,) float64
+    places : (m, 2) float64, optional
+        Positions, in such units that points of an object less than 1 apart are in the same place.
 
     Returns
     -------
@@ -44,8 +53,8 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
 
     Notes
     -----
-    O(M log M), then at most five rounds over the tracks with two or more matches between them. In each round tracks
-    join with the one they share most matches with, if that is mutual.
+    O(M log M), then at most twenty rounds over the tracks with matches between them. In each round tracks join with
+    the one they share most weight of matches with, if that is mutual.
 
     Examples
     --------
@@ -55,68 +64,171 @@ def join(track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Fl
     >>> ends = np.array([[0, 1], [0, 2], [3, 4], [4, 5], [0, 4], [0, 5], [1, 4], [1, 5]])
     >>> join(track, objects, ends, np.ones(8))[0].tolist()
     [0, 0, 0, 3, 0, 0]
+
+    One match between them is not enough, unless the two points of object 2 are in the same place.
+
+    >>> join(track, objects, ends[:5], np.ones(5))[0].tolist()
+    [0, 0, 0, 3, 3, 3]
+    >>> join(track, objects, ends[:5], np.ones(5), np.zeros((6, 2)))[0].tolist()
+    [0, 0, 0, 3, 0, 0]
     """
-    track, m, joined = track.copy(), len(track), 0
-    a, b = ends.T
-    key, count = _bundles(track, a, b)
-    involved = np.zeros(m, dtype=bool)
-    involved[key // m] = involved[key % m] = True
-    involved = involved[track]
-    inside = np.flatnonzero(involved[a] & involved[b])
-    a, b, weights = a[inside], b[inside], weights[inside]
-    tried = key[:0]
+    track, joined = track.copy(), 0
+    copy = float(weights.mean()) if len(weights) else 0.0
+    # Among matches of one weight a single one outweighs no expelled point.
+    least = 2 if places is None and (weights == weights[:1]).all() else 1
+    points, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
+    objects, places = objects[points], None if places is None else places[points]
+    here = np.searchsorted(points, track[points])  # the same tracks, named by places in `points`
+    tried = np.empty(0, dtype=np.int64)
     for _ in range(_MOST_ROUNDS):
+        key, between = matches.bundles(here, least)
         fresh = np.flatnonzero(~np.isin(key, tried))
         if not len(fresh):
             break
-        A, B = key[fresh] // m, key[fresh] % m
-        chosen = mutual_best(A, B, count[fresh].astype(np.float64), m)
-        gained = _join_pairs(track, objects, a, b, weights, A[chosen], B[chosen])
+        A, B = np.divmod(key[fresh], len(here))
+        chosen = mutual_best(A, B, between[fresh], len(here))
         tried = np.append(tried, key[fresh][chosen])
-        if gained:
-            key, count = _bundles(track, a, b)
-        joined += gained
+        pairs = _Pairs.of(here, objects, A[chosen], B[chosen])
+        gain, expelled = _best_choice(pairs, here, matches, copy * pairs.copies(places))
+        joined += pairs.join(here, gain > 0, expelled)
+    linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
+    track[points] = points[trees(len(here), matches.a[linked], matches.b[linked])]
     return track, joined
 
 
-def _bundles(track: Ints, a: Ints, b: Ints) -> tuple[Ints, Ints]:
-    """Return the pairs of tracks A < B with at least two matches between them, as A·m + B, and their numbers."""
-    A, B = track[a], track[b]
-    apart = np.flatnonzero(A != B)
-    A, B = A[apart], B[apart]
-    key = np.sort(np.minimum(A, B) * len(track) + np.maximum(A, B))
+@dataclass(frozen=True)
+class _Matches:
+    """Matches a < b between points, shape (M,), and their weights."""
+
+    a: Ints
+    b: Ints
+    weights: Floats
+
+    def take(self, which: Ints) -> _Matches:
+        """Return some of them."""
+        return _Matches(self.a[which], self.b[which], self.weights[which])
+
+    def between(self, track: Ints) -> tuple[Ints, Ints]:
+        """Return the matches between different tracks, and these tracks A < B as A·m + B."""
+        A, B = track[self.a], track[self.b]
+        apart = np.flatnonzero(A != B)
+        A, B = A[apart], B[apart]
+        return apart, np.minimum(A, B) * len(track) + np.maximum(A, B)
+
+    def bundles(self, track: Ints, least: int) -> tuple[Ints, Floats]:
+        """Return the tracks A < B with `least` or more matches between them, as A·m + B, and the weights of these."""
+        apart, key = self.between(track)
+        order = ordered(key)
+        key, first, count = _runs(key[order])
+        weights = np.add.reduceat(self.weights[apart[order]], first) if len(first) else np.empty(0)
+        return key[count >= least], weights[count >= least]
+
+
+def _runs(key: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the different ones of sorted numbers, where each begins, and how often it occurs."""
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-    count = np.diff(np.append(first, len(key)))
-    several = np.flatnonzero(count > 1)
-    return key[first[several]], count[several]
+    return key[first], first, np.diff(np.append(first, len(key)))
 
 
-def _join_pairs(
-    track: Ints, objects: NDArray[np.integer[Any]], a: Ints, b: Ints, weights: Floats, A: Ints, B: Ints
-) -> int:
-    """Join those pairs of tracks A and B, shape (n,), disjoint, that gain by it; change `track`, return how many."""
-    m, n = len(track), len(A)
-    group = np.full(m, -1)
-    group[A] = group[B] = np.arange(n)
-    group = group[track]
-    of = group[a]
-    within = np.flatnonzero((of >= 0) & (of == group[b]))
-    a, b, w, of = a[within], b[within], weights[within], of[within]
-    degree = np.bincount(a, weights=w, minlength=m) + np.bincount(b, weights=w, minlength=m)
-    points = np.flatnonzero(group >= 0)
-    place = group[points] * (int(objects.max(initial=0)) + 1) + objects[points]
-    order = ordered(place)
-    points, place = points[order], place[order]
-    twice = np.flatnonzero(place[1:] == place[:-1])
-    one, two = points[twice], points[twice + 1]
-    stays = np.ones(m, dtype=bool)
-    stays[np.where(degree[one] < degree[two], one, two)] = False
-    same, both = np.flatnonzero(track[a] == track[b]), np.flatnonzero(stays[a] & stays[b])
-    before = np.bincount(of[same], weights=w[same], minlength=n)
-    after = np.bincount(of[both], weights=w[both], minlength=n)
-    gains = after > before
-    moved = points[gains[group[points]]]
-    name = np.full(n, m)
-    np.minimum.at(name, group[moved[stays[moved]]], moved[stays[moved]])
-    track[moved] = np.where(stays[moved], name[group[moved]], moved)
-    return int(gains.sum())
+def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matches]:
+    """Return the points, ascending, of tracks that could be joined, and the matches, as places among these points."""
+    key, _, count = _runs(np.sort(matches.between(track)[1]))
+    involved = np.zeros(len(track), dtype=bool)
+    involved[np.concatenate(np.divmod(key[count >= least], max(len(track), 1)))] = True
+    involved = involved[track]
+    inside = matches.take(np.flatnonzero(involved[matches.a] & involved[matches.b]))
+    place = np.cumsum(involved) - 1
+    return np.flatnonzero(involved), _Matches(place[inside.a], place[inside.b], inside.weights)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Disjoint pairs of tracks that might be joined.
+
+    Attributes
+    ----------
+    points : (p,) int64
+        The points of all the tracks.
+    pair : (m,) int64
+        The pair of a point's track, -1 for all other points.
+    smaller : (n,) int64
+        How many points the smaller of the two tracks has.
+    one, two : (c,) int64
+        Points of the same object, `one` in the first and `two` in the second track of a pair.
+    """
+
+    points: Ints
+    pair: Ints
+    smaller: Ints
+    one: Ints
+    two: Ints
+
+    @classmethod
+    def of(cls, track: Ints, objects: NDArray[np.integer[Any]], A: Ints, B: Ints) -> _Pairs:
+        """Return the pairs of the tracks A and B, shape (n,)."""
+        pair = np.full(len(track), -1)
+        pair[A] = pair[B] = np.arange(len(A))
+        pair = pair[track]
+        points = np.flatnonzero(pair >= 0)
+        object_in_pair = pair[points] * (int(objects.max(initial=0)) + 1) + objects[points]
+        order = ordered(object_in_pair)
+        twice = np.flatnonzero(np.diff(object_in_pair[order]) == 0)
+        one, two = points[order[twice]], points[order[twice + 1]]
+        swap = track[one] != A[pair[one]]
+        one, two = np.where(swap, two, one), np.where(swap, one, two)
+        sizes = np.bincount(track, minlength=len(track))
+        return cls(points, pair, np.minimum(sizes[A], sizes[B]), one, two)
+
+    @property
+    def n(self) -> int:
+        """Number of pairs."""
+        return len(self.smaller)
+
+    def copies(self, places: Floats | None) -> Floats:
+        """Count the points in the same place, if a join makes a longer track; shape (n,)."""
+        if places is None:
+            return np.zeros(self.n)
+        pair = self.pair[self.one]
+        near = np.hypot(*(places[self.one] - places[self.two]).T) < 1
+        longer = np.bincount(pair, minlength=self.n) < self.smaller
+        return np.where(longer, np.bincount(pair[near], minlength=self.n), 0.0)
+
+    def join(self, track: Ints, which: Bools, expelled: Ints) -> int:
+        """Join the tracks of some pairs, name them by their first points in `track`, and return how many they are."""
+        stays = np.ones(len(track), dtype=bool)
+        stays[expelled] = False
+        moved = self.points[which[self.pair[self.points]]]
+        track[moved] = moved
+        stay = moved[stays[moved]]
+        name = np.full(self.n, len(track))
+        np.minimum.at(name, self.pair[stay], stay)
+        track[stay] = name[self.pair[stay]]
+        return int(which.sum())
+
+
+def _best_choice(pairs: _Pairs, track: Ints, matches: _Matches, earned: Floats) -> tuple[Floats, Ints]:
+    """Return what is gained at most by joining each pair, shape (n,), and which points are to be expelled for that.
+
+    Parameters
+    ----------
+    earned : (n,) float64
+        What is gained beside the weight of matches, if there is a match between the tracks.
+    """
+    n, of = pairs.n, pairs.pair[matches.a]
+    within = np.flatnonzero((of >= 0) & (of == pairs.pair[matches.b]))
+    a, b, w, of = matches.a[within], matches.b[within], matches.weights[within], of[within]
+    between = track[a] != track[b]
+    before = np.bincount(of[~between], weights=w[~between], minlength=n)
+    degree = np.bincount(a, w, len(track)) + np.bincount(b, w, len(track))
+    one, two = pairs.one, pairs.two
+    gain, expelled = np.zeros(n), one
+    for choice in (np.where(degree[one] < degree[two], one, two), one, two):
+        stays = np.ones(len(track), dtype=bool)
+        stays[choice] = False
+        kept = np.flatnonzero(stays[a] & stays[b])
+        linked = np.bincount(of[kept[between[kept]]], minlength=n) > 0
+        gained = np.bincount(of[kept], weights=w[kept], minlength=n) - before + np.where(linked, earned, 0.0)
+        better = gained > gain + _ROUNDING
+        gain = np.where(better, gained, gain)
+        expelled = np.where(better[pairs.pair[one]], choice, expelled)
+    return gain, expelled

@@ -23,6 +23,7 @@ __all__ = [
     "roots",
     "singletons",
     "spread",
+    "trees",
 ]
 
 Ints = NDArray[np.int64]
@@ -320,6 +321,27 @@ def roots(tree: Ints) -> Ints:
     while not np.array_equal(tree, further := tree[tree]):
         tree = further
     return tree
+
+
+def trees(m: int, a: Ints, b: Ints) -> Ints:
+    """Return for each of m vertices the first one of its connected component, the edges being a < b; shape (m,).
+
+    Examples
+    --------
+    >>> trees(5, np.array([1, 3]), np.array([3, 4])).tolist()
+    [0, 1, 2, 1, 1]
+    """
+    first = np.arange(m)
+    while len(a):
+        # Every vertex points to its smallest neighbour, if that is smaller; the trees that makes are the next vertices.
+        tree = np.arange(m)
+        np.minimum.at(tree, b, a)
+        tree = roots(tree)
+        first, a, b = tree[first], tree[a], tree[b]
+        apart = np.flatnonzero(a != b)
+        a, b = a[apart], b[apart]
+        a, b = np.minimum(a, b), np.maximum(a, b)
+    return first
 
 
 def _numbered(tree: Ints) -> Ints:

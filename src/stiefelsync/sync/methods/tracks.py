@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -32,6 +34,7 @@ def tracks(
     rng: np.random.Generator,
     callback: Callback | None = None,
     neighbours: int = 8,
+    copies: float = 0.001,
 ) -> Outcome:
     """Weigh matches by their neighbours, where positions are known; then :func:`~stiefelsync.sync.large.solve_large`.
 
@@ -39,10 +42,16 @@ def tracks(
     counts for nothing, any other by its support. This finds the wrong matches that close no cycle. Where motion is not
     smooth, so that less than a quarter of the matches have a support of ½, positions say nothing and all count alike.
 
+    A point found twice has its matches shared out among the two copies, and a track can hold only one of them. Tracks
+    that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.large_join.join`).
+
     Parameters
     ----------
     neighbours
-        How many of the nearest matches to ask; 0 leaves positions out of account.
+        How many of the nearest matches to ask; 0 asks none.
+    copies
+        Two points of an object closer than this, as a share of the extent of its points, are one point found twice; 0
+        for none.
 
     Notes
     -----
@@ -58,11 +67,14 @@ def tracks(
     """
     if neighbours < 0:
         raise InputError(f"the number of neighbours is {neighbours}; it must be 0 (positions do not count) or more")
+    if not 0 <= copies < np.inf:
+        raise InputError(f"the distance of copies is {copies}; it must be a share of the extent, 0 (none) or more")
     watch, supported = Stopwatch(), matchings
     if neighbours and matchings.coordinates is not None:
         with watch("neighbours"):
             supported = _supported(matchings, neighbours, callback)
-    outcome = solve_large(supported, callback=callback)
+    places = _places(matchings) / copies if copies and matchings.coordinates is not None else None
+    outcome = solve_large(supported, places=places, callback=callback)
     matches = outcome.details["matches"] | {"unsupported": matchings.n_matches - supported.n_matches}
     return replace(
         outcome, timings=watch.seconds | dict(outcome.timings), details={**outcome.details, "matches": matches}
@@ -77,3 +89,16 @@ def _supported(matchings: Matchings, neighbours: int, callback: Callback | None)
         return matchings
     kept = matchings.keep(support > 0)
     return kept.with_weights(kept.match_weights * support[support > 0])
+
+
+def _places(matchings: Matchings) -> NDArray[np.float64]:
+    """Return the positions with the extent of each object's points as unit; shape (m, 2).
+
+    Not a number where nothing is known: no position, or the same one for all points of an object.
+    """
+    places = np.array(matchings.coordinates, dtype=np.float64)
+    for first, last in pairwise(matchings.offsets):
+        some = places[first:last]
+        known = some[np.isfinite(some).all(axis=1)]
+        some /= (np.ptp(known, axis=0).max() if len(known) else 0.0) or np.nan
+    return places
