@@ -114,3 +114,49 @@ def test_tracks_drop_what_moves_alone_and_only_where_motion_is_smooth():
     aimless = synchronise(scattered, method="tracks")
     assert aimless.outcome.details["matches"]["unsupported"] == 0
     np.testing.assert_array_equal(aimless.labels, without.labels)
+
+
+def found_twice(distance, scale=1.0):
+    """Six objects see one point, object 2 twice: objects 0 and 1 know the one, the others know the other.
+
+    Five more points, all matched, give every object an extent of 100.
+    """
+    sizes, owner = [6, 6, 7, 6, 6, 6], np.repeat(np.arange(6), [6, 6, 7, 6, 6, 6])
+    places = np.array([[50.0, 50.0], [0, 0], [100, 0], [0, 100], [100, 100], [20, 70], [50 + distance, 50]]) * scale
+    local = np.concatenate([np.arange(size) for size in sizes])
+    truth = np.where(local == 6, 0, local)
+    pairs = {}
+    for i in range(6):
+        for j in range(i + 1, 6):
+            rows = [[p, p] for p in range(1, 6)]
+            if j < 3 or (i < 2 and j == 3):
+                rows.append([0, 0])
+            elif i > 1:
+                rows.append([6 if i == 2 else 0, 0])
+            pairs[i, j] = rows
+    return Matchings.from_pairs(pairs, sizes, coordinates=places[local]), owner, truth
+
+
+@pytest.mark.parametrize("scale", [0.001, 1.0, 1e6])
+def test_a_point_found_twice_is_one_track(scale):
+    for distance, option, whole in (
+        (0.05, {}, True),
+        (5.0, {}, False),
+        (0.05, {"copies": 0}, False),
+        (5.0, {"copies": 0.06}, True),
+    ):
+        problem, owner, truth = found_twice(distance, scale)
+        labels = synchronise(problem, method="tracks", neighbours=0, **option).labels
+        track = labels[(truth == 0) & (owner != 2)]
+        assert (len(set(track.tolist())) == 1) == whole
+
+
+def test_places_that_say_nothing_are_no_copies():
+    problem, _, _ = found_twice(0.05)
+    plain = synchronise(problem, method="tracks", neighbours=0, copies=0).labels
+    for nowhere in (np.zeros((problem.n_points, 2)), np.full((problem.n_points, 2), np.nan)):
+        blind = Matchings.from_pairs(problem.pairs(), problem.sizes, coordinates=nowhere)
+        np.testing.assert_array_equal(synchronise(blind, method="tracks", neighbours=0).labels, plain)
+    for wrong in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="the distance of copies is"):
+            synchronise(problem, method="tracks", copies=wrong)
