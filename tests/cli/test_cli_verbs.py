@@ -304,7 +304,7 @@ def test_options_of_formats(run, document, tmp_path):
     told = run("inspect", tmp_path / "many.csv", *repair).stdout
     assert "1 match to make them one-to-one: 0 given twice, 1 to a second partner" in told
     lost = document("convert", tmp_path / "many.csv", tmp_path / "one.npz", *repair)["lost"]
-    assert lost == [f"1 matches of {tmp_path / 'many.csv'} were dropped to make it one-to-one."]
+    assert lost == [f"1 match of {tmp_path / 'many.csv'} left out to make it one-to-one."]
     assert io.read(tmp_path / "one.npz").pair(0, 1).tolist() == [[0, 1]]
     assert document("compare", tmp_path / "many.csv", "--methods", "union-find", *repair)["methods"][0]["gap"] == 0
     run("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--method", "union-find", *repair)

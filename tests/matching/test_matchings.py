@@ -252,4 +252,4 @@ def test_views_of_pairs() -> None:
     assert problem.pair(0, 1).shape == (0, 2)
     with pytest.raises(InputError, match=r"^unknown object 3; there are 3 objects, numbered from 0$"):
         problem.pair(0, 3)
-    assert repr(problem) == "Matchings(3 objects, 6 points, 1 matches in 1 of 3 pairs)"
+    assert repr(problem) == "Matchings(3 objects, 6 points, 1 match in 1 of 3 pairs)"

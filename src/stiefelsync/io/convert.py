@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import refuse_overwriting, replacing
 from stiefelsync.matching.matchings import Matchings
@@ -81,7 +81,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("object_a,point_a,object_b,point_b\nx,0,y,3\n")
     ...     read(Path(folder, "a.csv"))
-    Matchings(2 objects, 5 points, 1 matches in 1 of 1 pairs)
+    Matchings(2 objects, 5 points, 1 match in 1 of 1 pair)
     """
     path = Path(path)
     known = detect(path) if format is None else find(format)
@@ -210,7 +210,7 @@ def convert(
     if written is not None and source == model and written.source == written.target:
         dropped = written.before - written.kept  # less, where a match of merged points stays as it was
     if dropped:
-        lost.insert(0, f"{dropped:,} matches of {source} were dropped to make it one-to-one.")
+        lost.insert(0, f"{counted(dropped, 'match')} of {source} left out to make it one-to-one.")
     if written is not None and (absent := matchings.n_matches - written.distinct - written.added):
         where = f"the table {written.target} of {model}" if written.target else model
         other = ", or choose another table with target= (--option target=NAME)" if written.target else ""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import (
     Repair,
     as_coordinates,
@@ -363,7 +363,7 @@ class Matchings:
         --------
         >>> problem = Matchings.from_labels([0, 1, 1, 0, 1], [2, 2, 1])
         >>> problem[[2, 0]]
-        Matchings(2 objects, 3 points, 1 matches in 1 of 1 pairs)
+        Matchings(2 objects, 3 points, 1 match in 1 of 1 pair)
         """
         everything = np.arange(self.n_objects)
         chosen = everything[objects] if isinstance(objects, slice) else np.asarray(objects, dtype=np.int64)
@@ -412,7 +412,5 @@ class Matchings:
 
     def __repr__(self) -> str:
         k = self.n_objects
-        return (
-            f"Matchings({k} objects, {self.n_points} points, {self.n_matches} matches"
-            f" in {len(self.pair_objects)} of {k * (k - 1) // 2} pairs)"
-        )
+        nouns = counted(k, "object"), counted(self.n_points, "point"), counted(self.n_matches, "match")
+        return f"Matchings({', '.join(nouns)} in {len(self.pair_objects):,} of {counted(k * (k - 1) // 2, 'pair')})"
