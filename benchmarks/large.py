@@ -1,5 +1,7 @@
 """Large universes against union-find: ``python -m benchmarks.large`` (``--quick`` leaves out the million points).
 
+``--weights`` shows instead what weights of matches do to the fscore and the time of `tracks`.
+
 Times are processor seconds (both are single-threaded), the best of several runs that alternate between both, so that
 they can be compared. Union-find is the registered method: SciPy's connected components, with the construction of the
 graph and the dropping of conflicted tracks.
@@ -59,6 +61,19 @@ def compare(wrong: float) -> bool:
     return after.fscore >= LEAST_FSCORE[wrong] and ours <= MOST_TIMES * theirs
 
 
+def told(wrong: float) -> None:
+    """Print one row: no weights, weights at random, and weights that are mostly larger for right matches."""
+    problem, truth = scene(1, wrong)
+    rng, (a, b) = np.random.default_rng(0), truth[problem.endpoints].T
+    random = rng.uniform(0.2, 1.0, len(a))
+    knowing = np.where(a == b, rng.beta(6, 2, len(a)), rng.beta(2, 4, len(a))) + 0.01
+    row = f"| {wrong:.0%} |"
+    for weights in (None, random, knowing):
+        seconds, outcome = timed("tracks", problem.with_weights(weights))
+        row += f" {score(outcome.labels, truth).fscore:.4f} | {seconds:.2f} |"
+    print(row, flush=True)
+
+
 def alone(scale: int) -> tuple[float, float, int]:
     """Return seconds, peak gigabytes and matches of one scene with 30 % wrong matches, from a process of its own."""
     output = subprocess.run(
@@ -81,12 +96,19 @@ def growth() -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--weights", action="store_true")
     parser.add_argument("--alone", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
         problem, _ = scene(options.alone, 0.3)
         best = min(timed("tracks", problem)[0] for _ in range(3))
         print(best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, problem.n_matches)
+        return 0
+    if options.weights:
+        print("| wrong matches | no weights | s | weights at random | s | weights that know | s |")
+        print("|---|---|---|---|---|---|---|")
+        for wrong in WRONG:
+            told(wrong)
         return 0
     print("| wrong matches | union-find fscore | precision | recall | fscore | union-find s | tracks s | times |")
     print("|---|---|---|---|---|---|---|---|")

@@ -82,7 +82,7 @@ def join(
     tried = np.empty(0, dtype=np.int64)
     for _ in range(_MOST_ROUNDS):
         key, between = matches.bundles(here, least)
-        fresh = np.flatnonzero(~np.isin(key, tried))
+        fresh = np.flatnonzero(~np.isin(key, tried, assume_unique=True))
         if not len(fresh):
             break
         A, B = np.divmod(key[fresh], len(here))
