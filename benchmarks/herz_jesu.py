@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.matching import neighbours
 from stiefelsync.matching.near import merge_near
+from stiefelsync.matching.neighbours import neighbour_support
 
 THRESHOLD = 6.0  # pixels between a point and the true epipolar line of its match
 NEAR = 10.0  # pixels within which COLMAP's global mapper takes two keypoints of a track for one
@@ -88,13 +88,12 @@ def rates(keep: Bools, true: Bools) -> tuple[float, float, float]:
 def sensitivity(folder: Path) -> None:
     """Print how many raw matches have no support, by the number of neighbours and the tolerance."""
     matchings, true = load(folder, "matches")
-    usual = neighbours.TOLERANCE
     print("| neighbours | tolerance | wrong ones without support | true ones without support |")
     print("|---|---|---|---|")
     for asked in (4, 8, 16):
-        for neighbours.TOLERANCE in (0.4, usual, 0.6):
-            alone = neighbours.neighbour_support(matchings, asked) == 0
-            print(f"| {asked} | {neighbours.TOLERANCE:g} | {(alone & ~true).sum()} | {(alone & true).sum()} |")
+        for tolerance in (0.4, 0.5, 0.6):
+            alone = neighbour_support(matchings, asked, tolerance=tolerance) == 0
+            print(f"| {asked} | {tolerance:g} | {(alone & ~true).sum()} | {(alone & true).sum()} |")
 
 
 def table(folder: Path) -> None:

@@ -67,20 +67,21 @@ def test_chunks_do_not_matter(monkeypatch):
 
 def test_nothing_is_known_of_few_matches_and_of_unknown_places():
     problem, _ = views(np.random.default_rng(3), n=8, wrong=2)
-    assert neighbour_support(problem).tolist() == [1.0] * problem.n_matches
+    assert np.isnan(neighbour_support(problem)).all()
     problem, _ = views(np.random.default_rng(3), n=50, k=2, wrong=5)
     places = problem.coordinates.astype(float)
     places[7] = np.nan
     blind = Matchings.from_arrays(np.tile([0, 1], (50, 1)), problem.indices, problem.sizes, coordinates=places)
     support = neighbour_support(blind)
-    assert support[blind.endpoints[:, 0] == 7] == 1.0
-    assert np.isfinite(support).all()
+    np.testing.assert_array_equal(np.isnan(support), blind.endpoints[:, 0] == 7)
 
 
-def test_points_in_one_place_support_nothing():
-    pairs = {(0, 1): np.tile(np.arange(20)[:, None], 2)}
-    problem = Matchings.from_pairs(pairs, [20, 20], coordinates=np.zeros((40, 2)))
-    assert neighbour_support(problem).tolist() == [0.0] * 20
+def test_nothing_is_known_of_points_all_in_one_place():
+    pairs = {(0, 1): np.tile(np.arange(20)[:, None], 2), (0, 2): np.tile(np.arange(20)[:, None], 2)}
+    places = np.vstack([np.zeros((20, 2)), np.random.default_rng(0).random((40, 2))])
+    assert np.isnan(neighbour_support(Matchings.from_pairs(pairs, [20, 20, 20], coordinates=places))).all()
+    places[19] = 1  # one of them elsewhere is enough to say something
+    assert np.isfinite(neighbour_support(Matchings.from_pairs(pairs, [20, 20, 20], coordinates=places))).all()
 
 
 def test_bad_input():
@@ -97,14 +98,19 @@ def test_tracks_drop_what_moves_alone_and_only_where_motion_is_smooth():
     rng = np.random.default_rng(5)
     problem, wrong = views(rng)
     with_places, without = (synchronise(problem, method="tracks", neighbours=n) for n in (8, 0))
-    lost = with_places.outcome.details["matches"]["unsupported"]
-    assert lost == np.count_nonzero(neighbour_support(problem) == 0) > 100
-    assert without.outcome.details["matches"]["unsupported"] == 0
 
     def kept(answer):
         a, b = answer.labels[problem.endpoints].T
         return (a == b) & (a >= 0)
 
+    alone = neighbour_support(problem) == 0
+    assert alone.sum() > 100
+    for answer, count in ((with_places, (alone & ~kept(with_places)).sum()), (without, 0)):
+        matches = answer.outcome.details["matches"]
+        assert matches["unsupported"] == count
+        assert matches["consistent"] + matches["kept"] == kept(answer).sum()
+        assert sum(matches.values()) == problem.n_matches
+        assert answer.outcome.details["wrong"] == (~kept(answer)).mean()
     assert kept(with_places)[wrong].sum() < kept(without)[wrong].sum()
     assert kept(with_places)[~wrong].mean() > 0.99
     scattered = Matchings.from_arrays(
@@ -157,6 +163,30 @@ def test_places_that_say_nothing_are_no_copies():
     for nowhere in (np.zeros((problem.n_points, 2)), np.full((problem.n_points, 2), np.nan)):
         blind = Matchings.from_pairs(problem.pairs(), problem.sizes, coordinates=nowhere)
         np.testing.assert_array_equal(synchronise(blind, method="tracks", neighbours=0).labels, plain)
-    for wrong in (-1.0, float("inf"), float("nan")):
+    for wrong in (-1.0, float("inf"), float("nan"), 1e-300):
         with pytest.raises(InputError, match="the distance of copies is"):
             synchronise(problem, method="tracks", copies=wrong)
+
+
+def test_unknown_places_are_no_proof_of_smooth_motion():
+    rng = np.random.default_rng(6)
+    places = rng.random((6 * 200, 2))
+    problem = Matchings.from_labels(np.tile(np.arange(200), 6), [200] * 6, coordinates=places)
+    assert synchronise(problem, method="tracks").outcome.details["matches"]["unsupported"] == 0
+    places[rng.random(len(places)) < 0.4] = np.nan
+    places[rng.random(len(places)) < 0.1] = np.inf
+    problem = Matchings.from_labels(np.tile(np.arange(200), 6), [200] * 6, coordinates=places)
+    assert synchronise(problem, method="tracks").outcome.details["matches"]["unsupported"] == 0
+
+
+def test_a_stop_while_neighbours_are_asked_is_a_stop():
+    problem, _ = views(np.random.default_rng(7), wrong=20)
+    stages = []
+
+    def callback(progress):
+        stages.append(progress.stage)
+        return progress.stage == "neighbours"
+
+    result = synchronise(problem, method="tracks", callback=callback)
+    assert stages == ["neighbours"]
+    assert result.status == "stopped by the callback"

@@ -36,7 +36,7 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     -------
     merged : Matchings
         On the same points, with every match moved to the points that stand for its ends. Where two matches of a point
-        into one object are left the first stays.
+        into one object are left the heavier stays, the first of equal ones.
     stands : (m,) int64
         For each point the point that stands for it; no two points that one stands for are farther apart than
         `distance`. After synchronising `merged`, an original match (a, b) is kept if the labels of ``stands[a]`` and
@@ -44,7 +44,7 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
 
     Notes
     -----
-    O(m log m + pairs within `distance`).
+    As :func:`representatives`.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
 
     Notes
     -----
-    O(m log m + M + pairs closer than `distance`).
+    O(m log m + M + p·g), p being the pairs closer than `distance` and g the most points that one stands for.
 
     Examples
     --------

@@ -19,9 +19,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-TOLERANCE = 0.5
-"""Matches agree if their offsets differ by less than this share of the longer one."""
-
 _ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a factor of √2 from 1/16 to 16
 _ROUNDS = 5  # of taking the mean
 _EVERY = 4  # which of the ratios decide on the commonest
@@ -29,14 +26,18 @@ _MATCHES_PER_CHUNK = 100_000
 
 
 def neighbour_support(
-    matchings: Matchings, neighbours: int = 8, *, progress: Callable[[int, int], object] | None = None
+    matchings: Matchings,
+    neighbours: int = 8,
+    *,
+    tolerance: float = 0.5,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Floats:
     """Return how far every match moves with its nearest matches between the same two objects.
 
     Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex numbers. What is
     around x lies turned and scaled around y, so that ``y' − y ≈ z·(x' − x)`` with one z for the two objects: the
-    commonest ratio of offsets. The two matches agree by ``max(0, 1 − 2·|Δy − z·Δx| / max(|Δy|, |z·Δx|))``. The support
-    is the mean of that over the nearest matches in the first object and those in the second.
+    commonest ratio of offsets. Two matches agree by ``max(0, 1 − |Δy − z·Δx| / (tolerance·max(|Δy|, |z·Δx|)))``. The
+    support is the mean of that over the nearest matches in the first object and those in the second.
 
     Parameters
     ----------
@@ -44,14 +45,16 @@ def neighbour_support(
         With coordinates.
     neighbours
         How many of the nearest matches to ask, in each of the two objects.
+    tolerance
+        Matches agree if their offsets differ by less than this share of the longer one.
     progress
-        Called with the number of matches done and the number of all.
+        Called with the number of matches done and the number of all; a true return value ends the search.
 
     Returns
     -------
     (M,) float64
-        In [0, 1]; 0 where no neighbour agrees at all. 1, nothing known, for matches with an unknown position and
-        those between objects with no more than `neighbours` matches.
+        In [0, 1]; 0 where no neighbour agrees at all. Not a number where nothing is known: for matches with an unknown
+        position, and between objects with no more than `neighbours` matches or with all of them in one place.
 
     Notes
     -----
@@ -76,18 +79,27 @@ def neighbour_support(
         raise InputError("these matches have no coordinates; their neighbours are unknown")
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
-    place = np.asarray(matchings.coordinates, dtype=np.float64) @ np.array([1, 1j])
+    place = np.where(np.isfinite(matchings.coordinates), matchings.coordinates, np.nan) @ np.array([1, 1j])
     x, y = place[matchings.endpoints].T
     known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     pair = matchings.match_pairs[known]
+    known = known[_spread_out(x[known], pair) & _spread_out(y[known], pair)]
+    pair = matchings.match_pairs[known]
     known = known[np.bincount(pair, minlength=1)[pair] > neighbours]
-    support = np.ones(matchings.n_matches)
+    support = np.full(matchings.n_matches, np.nan)
     for chunk in _chunks(matchings.match_pairs[known]):
         some = known[chunk]
-        support[some] = _support(x[some], y[some], matchings.match_pairs[some], neighbours)
-        if progress is not None:
-            progress(chunk.stop, len(known))
+        support[some] = _support(x[some], y[some], matchings.match_pairs[some], neighbours, tolerance)
+        if progress is not None and progress(chunk.stop, len(known)):
+            break
     return support
+
+
+def _spread_out(x: Complexes, pair: Ints) -> NDArray[np.bool_]:
+    """Tell which positions, shape (n,), sorted by pair, are not the only ones of their pair."""
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    different = x != np.repeat(x[first], np.diff(np.append(first, len(x))))
+    return (np.bincount(pair[different], minlength=int(pair.max(initial=0)) + 1) > 0)[pair]
 
 
 def _chunks(pair: Ints) -> list[slice]:
@@ -97,16 +109,16 @@ def _chunks(pair: Ints) -> list[slice]:
     return [slice(a, b) for a, b in pairwise([*first.tolist(), len(pair)])]
 
 
-def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int) -> Floats:
+def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int, tolerance: float) -> Floats:
     """Return the support of matches between the positions x and y, shape (n,), sorted by pair."""
     _, group = np.unique(pair, return_inverse=True)
     near = np.hstack([_nearest(x, group, neighbours), _nearest(y, group, neighbours)])
     dx, dy = x[near] - x[:, None], y[near] - y[:, None]
     ratio = np.divide(dy, dx, out=np.zeros_like(dx), where=dx != 0)
-    dx *= _commonest(ratio[:, ::_EVERY], group)[group][:, None]
+    dx *= _commonest(ratio[:, ::_EVERY], group, tolerance)[group][:, None]
     longer = np.maximum(np.abs(dx), np.abs(dy))
     error = np.divide(np.abs(dy - dx), longer, out=np.ones_like(longer), where=longer > 0)
-    return np.asarray(np.maximum(0, 1 - error / TOLERANCE).mean(axis=1))
+    return np.asarray(np.maximum(0, 1 - error / tolerance).mean(axis=1))
 
 
 def _nearest(x: Complexes, group: Ints, neighbours: int) -> Ints:
@@ -120,7 +132,7 @@ def _nearest(x: Complexes, group: Ints, neighbours: int) -> Ints:
     return near[:, 1:]
 
 
-def _commonest(ratio: NDArray[Any], group: Ints) -> Complexes:
+def _commonest(ratio: NDArray[Any], group: Ints, tolerance: float) -> Complexes:
     """Return for every group the mean of the ratios, shape (n, c), around the fullest cell of angle and scale."""
     n, group = int(group.max()) + 1, np.repeat(group, ratio.shape[1])
     ratio = ratio.ravel()
@@ -132,7 +144,7 @@ def _commonest(ratio: NDArray[Any], group: Ints) -> Complexes:
     scale, angle = np.divmod(votes.argmax(axis=1), _ANGLES)
     centre: Complexes = 2.0 ** ((scale - _SCALES // 2) / 2) * np.exp(2j * np.pi * angle / _ANGLES)
     for _ in range(_ROUNDS):
-        near = np.abs(ratio - centre[group]) <= TOLERANCE * np.abs(centre[group])
+        near = np.abs(ratio - centre[group]) <= tolerance * np.abs(centre[group])
         real, imag = (np.bincount(group[near], part[near], minlength=n) for part in (ratio.real, ratio.imag))
         count = np.bincount(group[near], minlength=n)
         centre = np.where(count > 0, (real + 1j * imag) / np.maximum(count, 1), centre)

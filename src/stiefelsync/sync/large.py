@@ -30,6 +30,8 @@ RULES: dict[str, Rule] = {
 
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
 _LEAST_SHARE = 0.05
+_MOST_ROUNDS = 50  # of merging along the heaviest matches
+_MOST_WEIGHT, _LEAST_WEIGHT = 2.0, 1e-6  # in medians
 _ROUNDING = 1e-9
 
 
@@ -46,7 +48,7 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
     4. *few choices*: the best of at most 1/w such matches, w being the share of matches found wrong so far.
 
     From the second round on two or more matches between the same two clusters come before all of these. If matches have
-    different weights, a second answer is made by merging along the heaviest first (*weights*), and each component has
+    different weights, a second answer is made by merging along the *heaviest first*, and each component has
     the one of the two that keeps more weight. At last tracks that a conflict keeps apart are joined where the matches
     between them outweigh those of the points given up for it (:func:`~stiefelsync.sync.large_join.join`). What then has
     no support stays unmatched.
@@ -54,7 +56,8 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
     Parameters
     ----------
     matchings
-        The problem. Weights, if there are any, decide between matches of equal evidence and between answers.
+        The problem. Weights, if there are any, decide between matches of equal evidence and between answers; none
+        counts for more than two of the median.
     places : (m, 2) float64, optional
         Positions of the points, in such units that points of an object less than 1 apart are one point found twice.
     callback
@@ -64,13 +67,13 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
     -------
     Outcome
         Its labels are numbered from 0 by first point, -1 for points of no track. `details` says by which rule points
-        were placed (``"points"``), what became of the matches (``"matches"``), of the components (``"components"``)
-        and which share of all matches contradicts the tracks (``"wrong"``).
+        were placed (``"points"``), what became of the matches (``"matches"``), how many tracks were repaired
+        (``"tracks"``) and joined (``"joins"``), and which share of all matches contradicts the tracks (``"wrong"``).
 
     Notes
     -----
-    Deterministic. Time O(Σ deg² + (m + M) log m) for some twenty rounds, memory O(m + M); all steps are vectorised over
-    all components at once.
+    Deterministic. Time O(Σ deg² + (m + M) log m) for some twenty rounds, with weights fifty, memory O(m + M); all steps
+    are vectorised over all components at once.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
     with watch("components"):
         component, conflicted = _components(matchings)
         inside = np.flatnonzero(conflicted[matchings.endpoints[:, 0]])
-        ends, weights = matchings.endpoints[inside], matchings.match_weights[inside]
+        ends, weights = matchings.endpoints[inside], _bounded(matchings.match_weights[inside])
     with watch("merging"):
         # Pairs with many matches first: wrong matches are spread over the pairs more evenly than right ones.
         trust = weights * np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
@@ -93,10 +96,12 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
         q = _alone(points, matchings.point_objects, ends, trust)
         rule_of, n_iter, stopped = _grow(q, track, ends, matchings.n_matches, callback)
         if not stopped and (weights != weights[:1]).any():
-            heaviest = _grow_by_weight(_alone(points, matchings.point_objects, ends, weights), component)
+            q = _alone(points, matchings.point_objects, ends, weights)
+            heaviest, rounds, stopped = _grow_by_weight(q, component, callback)
+            n_iter += rounds
             better = _heavier(heaviest, track, component, ends, weights)
             track[better] = heaviest[better]
-            rule_of[better] = len(RULES)
+            rule_of[better] = np.where(np.bincount(track)[track[better]] > 1, len(RULES), -1)
     with watch("joining"):
         track, joins = join(track, matchings.point_objects, ends, weights, places)
     with watch("labels"):
@@ -114,6 +119,15 @@ def _components(matchings: Matchings) -> tuple[Ints, Bools]:
     broken = np.zeros(m, dtype=bool)
     broken[key[1:][key[1:] == key[:-1]] // max(k, 1)] = True
     return first, broken[first]
+
+
+def _bounded(weights: Floats) -> Floats:
+    """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others."""
+    if not len(weights):
+        return weights
+    median = np.median(weights)
+    share = np.minimum(weights / _MOST_WEIGHT, median) / median  # in this order nothing overflows
+    return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
 
 
 def _alone(points: Ints, objects: NDArray[np.int32], ends: Ints, trust: Floats) -> Quotient:
@@ -163,14 +177,25 @@ def _grow(
     return rule_of, n_iter, stopped
 
 
-def _grow_by_weight(q: Quotient, component: Ints) -> Ints:
-    """Return every point's track, by its first point, when clusters with the heaviest matches between them go first."""
-    track = component.copy()
-    _write(q, track)
-    while q.n_edges:
+def _grow_by_weight(q: Quotient, component: Ints, callback: Callback | None) -> tuple[Ints, int, bool]:
+    """Merge clusters with the heaviest matches between them first.
+
+    Returns
+    -------
+    track : (m,) int64
+        Every point's track, by its first point.
+    n_iter, stopped
+        As of `_grow`.
+    """
+    track, total, n_iter, stopped = component.copy(), len(q.points), 0, False
+    while q.n_edges and n_iter < _MOST_ROUNDS and not stopped:
         q, done, first = prune(merge(q, q.weight / q.count))
         track[done] = first
-    return track
+        n_iter += 1
+        if callback is not None:
+            stopped = bool(callback(Progress("heaviest first", total - len(q.points), total)))
+    _write(q, track)
+    return track, n_iter, stopped
 
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
@@ -205,7 +230,7 @@ def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDA
     return {
         "points": {
             "consistent": int((matched & ~conflicted).sum()),
-            **dict(zip([*RULES, "weights"], placed[1:], strict=True)),
+            **dict(zip([*RULES, "heaviest first"], placed[1:], strict=True)),
             "joining": placed[0],
             "unmatched": int((~matched).sum()),
         },

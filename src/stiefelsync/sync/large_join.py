@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import mutual_best, ordered, trees
+from stiefelsync.sync.large_merge import mutual_best, ordered, runs, trees
 
 __all__ = ["join"]
 
@@ -27,7 +27,7 @@ def join(
 
     Where both tracks have a point of the same object, one of the two is expelled and stays alone: the one with less
     weight of matches into the two tracks, or all of one track, whichever keeps most. A join is made only if the weight
-    of matches inside tracks grows, so that the objective tr(PᵀWP) of the labelling grows with every join.
+    of matches inside tracks grows, so that without `places` the objective tr(PᵀWP) grows with every join.
 
     Two points of an object in the same place are one point found twice. As a match between the tracks would, they say
     that these belong together, so each such pair counts as one of average weight, if the join makes a longer track.
@@ -90,7 +90,11 @@ def join(
         tried = np.append(tried, key[fresh][chosen])
         pairs = _Pairs.of(here, objects, A[chosen], B[chosen])
         gain, expelled = _best_choice(pairs, here, matches, copy * pairs.copies(places))
+        before = here.copy()
         joined += pairs.join(here, gain > 0, expelled)
+        changed = here != before
+        changed[here[changed]] = True  # the tracks that grew keep their names
+        tried = tried[~changed[tried // len(here)] & ~changed[tried % len(here)]]
     linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
     track[points] = points[trees(len(here), matches.a[linked], matches.b[linked])]
     return track, joined
@@ -119,20 +123,14 @@ class _Matches:
         """Return the tracks A < B with `least` or more matches between them, as A·m + B, and the weights of these."""
         apart, key = self.between(track)
         order = ordered(key)
-        key, first, count = _runs(key[order])
+        key, first, count = runs(key[order])
         weights = np.add.reduceat(self.weights[apart[order]], first) if len(first) else np.empty(0)
         return key[count >= least], weights[count >= least]
 
 
-def _runs(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the different ones of sorted numbers, where each begins, and how often it occurs."""
-    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-    return key[first], first, np.diff(np.append(first, len(key)))
-
-
 def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matches]:
     """Return the points, ascending, of tracks that could be joined, and the matches, as places among these points."""
-    key, _, count = _runs(np.sort(matches.between(track)[1]))
+    key, _, count = runs(np.sort(matches.between(track)[1]))
     involved = np.zeros(len(track), dtype=bool)
     involved[np.concatenate(np.divmod(key[count >= least], max(len(track), 1)))] = True
     involved = involved[track]

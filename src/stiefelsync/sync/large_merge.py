@@ -21,6 +21,7 @@ __all__ = [
     "ordered",
     "prune",
     "roots",
+    "runs",
     "singletons",
     "spread",
     "trees",
@@ -171,6 +172,18 @@ def ordered(keys: Ints) -> Ints:
     return packed
 
 
+def runs(numbers: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the different ones of sorted numbers, where each begins, and how often it occurs.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in runs(np.array([2, 5, 5, 5]))]
+    [[2, 5], [0, 1], [1, 3]]
+    """
+    first = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)])
+    return numbers[first], first, np.diff(np.append(first, len(numbers)))
+
+
 def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quotient:
     """Return the quotient in which every point is a cluster of its own.
 
@@ -263,8 +276,8 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     Notes
     -----
     Each cluster chooses its best edge (Borůvka's rule). Where the trees of chosen edges are free of conflict they
-    are merged whole; in the others only edges that are the best of both ends are, and if such a pair is in conflict
-    its edge is dropped. The best edge of all is always merged or dropped, so that repeated calls come to an end.
+    are merged whole; in the others only edges that are the best of both ends are. No edge may join clusters in
+    conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
     O((p + E) log(p + E)).
     """
     candidates = np.flatnonzero(gain > 0)
@@ -281,10 +294,7 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     a, b = A[pairs], B[pairs]
     tree = np.where(broken[tree], np.arange(q.n), tree)
     tree[b] = a
-    clash = np.flatnonzero(_broken(q, tree, np.concatenate([a, b]))[a])
-    tree[b[clash]] = b[clash]
     tree = _numbered(tree)
-    q = q.without(candidates[pairs[clash]])
     inside = np.bincount(tree)
     order = ordered(np.repeat(tree * (int(q.objects.max()) + 1), q.sizes) + q.objects)
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
@@ -370,10 +380,8 @@ def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[
     key = np.minimum(A, B) * n
     key += np.maximum(A, B)
     order = ordered(key)
-    key, between = key[order], between[order]
-    first = np.append(True, key[1:] != key[:-1])[: len(key)]
-    edge = np.cumsum(first) - 1
-    key = key[np.flatnonzero(first)]
-    counts = np.bincount(edge, weights=count[between]).astype(np.int64)
-    weights = np.bincount(edge, weights=weight[between]).astype(np.float64, copy=False)  # int if there is no edge
-    return key // n, key % n, counts, weights
+    between = between[order]
+    key, first, _ = runs(key[order])
+    if not len(key):
+        return key, key, key, np.empty(0)
+    return key // n, key % n, np.add.reduceat(count[between], first), np.add.reduceat(weight[between], first)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import Quotient, conflicting, find, ordered, spread
+from stiefelsync.sync.large_merge import Quotient, conflicting, find, ordered, runs, spread
 
 __all__ = ["Rule", "evidence", "few_choices", "parallel", "squares", "triangle_counts", "triangles"]
 
@@ -90,28 +90,40 @@ def squares(q: Quotient) -> Floats:
 
     Notes
     -----
-    O(Σ deg²) over the clusters with at most 64 neighbours; the few with more are left out.
+    O(Σ deg²) over the clusters with at most 64 neighbours, in chunks so that memory stays bounded; the few with more
+    are left out.
     """
     E, n = q.n_edges, q.n
     source, end = np.concatenate([q.A, q.B]), np.concatenate([q.B, q.A])
     order = ordered(source * n + end)
-    end, edge = end[order], order % E
+    source, end, edge = source[order], end[order], order % E
+    back = ordered(end * n + source)  # where the same edge is found at its other end
     degree = np.bincount(source, minlength=n)
-    each = np.repeat(degree, degree)
-    later = np.where(each <= _HUB, np.repeat(np.cumsum(degree), degree) - np.arange(2 * E) - 1, 0)
-    one, two = spread(np.arange(2 * E) + 1, later)
-    # Two neighbours x < y of one cluster; x and y that share two clusters close a square.
-    key = end[one] * n + end[two]
-    order = ordered(key)
-    one, two, key = one[order], two[order], key[order]
-    group = np.cumsum(np.append(0, key[1:] != key[:-1])[: len(key)])
-    shared = np.bincount(group)[group]
-    some = np.flatnonzero(shared > 1)
-    some = some[~conflicting(q, end[one[some]], end[two[some]])]
-    support = np.zeros(E)
-    for side in (one, two):
-        support += np.bincount(edge[side[some]], weights=shared[some] - 1, minlength=E)
+    stop = np.cumsum(degree)
+    # Paths x, c, y with x < y: for an edge from x to c those edges of c that come after the one back to x.
+    paths = np.where(degree[end] <= _HUB, stop[end] - back - 1, 0)
+    total = np.append(0, np.cumsum(paths))
+    support, first = np.zeros(E), 0
+    while first < 2 * E:
+        enough = int(np.searchsorted(total, total[first] + _PATHS_PER_CHUNK, side="right")) - 1
+        last = int(stop[source[min(max(enough, first), 2 * E - 1)]])  # all paths from one x go together
+        which, two = spread(back[first:last] + 1, paths[first:last])
+        one = back[first + which]
+        _add_squares(q, end[one], end[two], edge[one], edge[two], support)
+        first = last
     return _graded(q, support)
+
+
+def _add_squares(q: Quotient, x: Ints, y: Ints, one: Ints, two: Ints, support: Floats) -> None:
+    """Count the squares that paths between x and y, along the edges one and two, make with each other; shape (p,)."""
+    order = ordered(x * q.n + y)
+    _, _, count = runs((x * q.n + y)[order])
+    shared = np.repeat(count, count)  # paths between the same two clusters
+    some = np.flatnonzero(shared > 1)
+    shared, some = shared[some], order[some]
+    free = np.flatnonzero(~conflicting(q, x[some], y[some]))
+    for side in (one, two):
+        np.add.at(support, side[some[free]], shared[free] - 1)
 
 
 def few_choices(q: Quotient, most: int = 1) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,12 @@ from stiefelsync.sync.large import solve_large
 from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["tracks"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_LEAST_SHARE = 1e-9
+_SMOOTH = 0.25  # share of matches with a support of ½ or more
 
 
 @register(
@@ -41,6 +48,7 @@ def tracks(
     A match that moves with none of its nearest matches (:func:`~stiefelsync.matching.neighbours.neighbour_support`)
     counts for nothing, any other by its support. This finds the wrong matches that close no cycle. Where motion is not
     smooth, so that less than a quarter of the matches have a support of ½, positions say nothing and all count alike.
+    So it is between objects with no more matches than neighbours are asked.
 
     A point found twice has its matches shared out among the two copies, and a track can hold only one of them. Tracks
     that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.large_join.join`).
@@ -56,7 +64,8 @@ def tracks(
     Notes
     -----
     The universe has as many points as tracks are found; the size asked for is not used. ``details["matches"]`` of the
-    outcome counts the matches without support under ``"unsupported"``, all others as `solve_large` does.
+    outcome counts the matches without support that are not kept under ``"unsupported"``, all others as `solve_large`
+    does.
 
     Examples
     --------
@@ -67,37 +76,70 @@ def tracks(
     """
     if neighbours < 0:
         raise InputError(f"the number of neighbours is {neighbours}; it must be 0 (positions do not count) or more")
-    if not 0 <= copies < np.inf:
-        raise InputError(f"the distance of copies is {copies}; it must be a share of the extent, 0 (none) or more")
-    watch, supported = Stopwatch(), matchings
+    if copies and not _LEAST_SHARE <= copies < np.inf:
+        raise InputError(
+            f"the distance of copies is {copies}; it must be 0 (none) or a share of the extent, {_LEAST_SHARE} or more"
+        )
+    watch, weighed, alone = Stopwatch(), matchings, np.zeros(matchings.n_matches, dtype=bool)
     if neighbours and matchings.coordinates is not None:
         with watch("neighbours"):
-            supported = _supported(matchings, neighbours, callback)
-    places = _places(matchings) / copies if copies and matchings.coordinates is not None else None
-    outcome = solve_large(supported, places=places, callback=callback)
-    matches = outcome.details["matches"] | {"unsupported": matchings.n_matches - supported.n_matches}
-    return replace(
-        outcome, timings=watch.seconds | dict(outcome.timings), details={**outcome.details, "matches": matches}
-    )
+            weighed, alone, callback = _weigh(matchings, neighbours, callback)
+    places = None
+    if copies and matchings.coordinates is not None:
+        places = _places(matchings.coordinates, matchings.offsets) / copies
+    outcome = solve_large(weighed, places=places, callback=callback)
+    timings = watch.seconds | dict(outcome.timings)
+    return replace(outcome, timings=timings, details=_account(outcome, matchings, alone))
 
 
-def _supported(matchings: Matchings, neighbours: int, callback: Callback | None) -> Matchings:
-    """Return the matches with support, weighed by it, or all as they are where positions say nothing."""
-    report = None if callback is None else lambda done, total: callback(Progress("neighbours", done, total))
+def _weigh(
+    matchings: Matchings, neighbours: int, callback: Callback | None
+) -> tuple[Matchings, Bools, Callback | None]:
+    """Return the matches with support, weighed by it, which are without, and a callback that remembers to stop.
+
+    Where nothing is known a match has the mean support of the others.
+    """
+    stopped = False
+
+    def report(done: int, total: int) -> bool:
+        nonlocal stopped
+        stopped = stopped or (callback is not None and bool(callback(Progress("neighbours", done, total))))
+        return stopped
+
     support = neighbour_support(matchings, neighbours, progress=report)
-    if 4 * np.count_nonzero(support >= 0.5) < matchings.n_matches:
-        return matchings
-    kept = matchings.keep(support > 0)
-    return kept.with_weights(kept.match_weights * support[support > 0])
+    if stopped:
+        return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True
+    known = np.isfinite(support)
+    alone = support == 0
+    if not known.any() or np.mean(support[known] >= 0.5) < _SMOOTH:
+        return matchings, np.zeros(matchings.n_matches, dtype=bool), callback
+    support[~known] = support[known].mean()
+    weights = np.maximum(matchings.match_weights * support, np.finfo(np.float64).tiny)
+    return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback
 
 
-def _places(matchings: Matchings) -> NDArray[np.float64]:
+def _account(outcome: Outcome, matchings: Matchings, alone: Bools) -> dict[str, Any]:
+    """Return the details with the matches without support counted among the others.
+
+    Those that agree with the tracks all the same are kept.
+    """
+    labels = cast(Ints, outcome.labels)
+    a, b = labels[matchings.endpoints[alone]].T
+    agree = int(np.count_nonzero((a == b) & (a >= 0)))
+    matches = dict(outcome.details["matches"])
+    matches["kept"] += agree
+    matches["unsupported"] = len(a) - agree
+    wrong = (matches["removed"] + matches["unsupported"]) / max(matchings.n_matches, 1)
+    return {**outcome.details, "matches": matches, "wrong": wrong}
+
+
+def _places(coordinates: NDArray[np.floating[Any]], offsets: Ints) -> NDArray[np.float64]:
     """Return the positions with the extent of each object's points as unit; shape (m, 2).
 
     Not a number where nothing is known: no position, or the same one for all points of an object.
     """
-    places = np.array(matchings.coordinates, dtype=np.float64)
-    for first, last in pairwise(matchings.offsets):
+    places = np.where(np.isfinite(coordinates), coordinates, np.nan).astype(np.float64)
+    for first, last in pairwise(offsets):
         some = places[first:last]
         known = some[np.isfinite(some).all(axis=1)]
         some /= (np.ptp(known, axis=0).max() if len(known) else 0.0) or np.nan
