@@ -442,11 +442,78 @@ def test_not_a_database(tmp_path):
         io.read(tmp_path / "a.db")
 
 
-def test_truncated_database(database):
-    data = database.read_bytes()
-    database.write_bytes(data[: len(data) // 2])
-    with pytest.raises(FormatError, match="is damaged: database disk image is malformed"):
+def cut(path, size):
+    """Shorten a file to `size` bytes and return what it should then be called."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:size])
+    return rf"database\.db is cut short: it has {size:,} bytes where {len(whole):,} are needed; copy it again"
+
+
+@pytest.mark.parametrize("missing", [1, 100, 4095, 4096, 4097, 20_000])
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_cut_short(tmp_path, database, missing, mode):
+    """SQLite fills up a partial page with zeros, which would be read as matches of keypoints 0."""
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute(f"PRAGMA journal_mode = {mode}")
+    message = cut(database, database.stat().st_size - missing)
+    before = digest(database.parent)
+    with pytest.raises(FormatError, match=message):
         io.read(database)
+    with pytest.raises(FormatError, match=message):
+        io.write(CLEAN, tmp_path / "clean.db", like=database)
+    assert digest(database.parent) == before
+    assert not (tmp_path / "clean.db").exists()
+
+
+def test_cut_short_where_the_header_does_not_count_pages(database):
+    """SQLite before 3.7 left the count as it was; then only a partial page shows."""
+    data = bytearray(database.read_bytes())
+    data[28:32], data[92:96] = bytes(4), bytes(4)
+    database.write_bytes(data)
+    assert io.read(database) == VERIFIED
+    message = cut(database, len(data) - 1)
+    with pytest.raises(FormatError, match=message):
+        io.read(database)
+
+
+def test_other_lengths_that_are_fine(tmp_path, database):
+    """Pages of 64 KiB, bytes after the end, and pages that only the log holds."""
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA page_size = 65536")
+        writer.execute("VACUUM")
+    assert database.read_bytes()[16:18] == b"\0\1"
+    assert io.read(database) == VERIFIED
+    with database.open("ab") as file:
+        file.write(b"more")
+    assert io.read(database) == VERIFIED
+    other = tmp_path / "logged.db"
+    with closing(sqlite3.connect(other)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        with closing(sqlite3.connect(database)) as whole:
+            writer.executescript("\n".join(whole.iterdump()))
+        header = next(frame for frame in frames(tmp_path / "logged.db-wal") if frame.startswith(sqlite.MAGIC))
+        other.write_bytes(header)  # what an interrupted checkpoint leaves: a count of pages that are still in the log
+        assert int.from_bytes(header[28:32], "big") * 4096 > other.stat().st_size
+        assert np.array_equal(io.read(other).indices, VERIFIED.indices)
+
+
+def frames(log):
+    """Pages of a write-ahead log, the last first; each of them follows a header of 24 bytes."""
+    data = log.read_bytes()[32:]
+    return [data[at + 24 : at + 24 + 4096] for at in range(0, len(data), 24 + 4096)][::-1]
+
+
+def test_errors_name_the_file_as_typed(tmp_path, database, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = database.read_bytes()
+    for damaged, message in (
+        (data[:-1], "is cut short"),
+        (data[:100] + b"\xff" * 4000 + data[4100:], "is damaged"),
+        (b"text", "is not an SQLite database"),
+    ):
+        database.write_bytes(damaged)
+        with pytest.raises(FormatError, match=rf"^original/database\.db {message}"):
+            io.read("original/database.db", "colmap")
 
 
 def test_another_database(tmp_path):

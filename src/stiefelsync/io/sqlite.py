@@ -15,6 +15,7 @@ from stiefelsync.io.base import head
 __all__ = ["is_sqlite", "snapshot"]
 
 MAGIC = b"SQLite format 3\0"
+PAGE_SIZES = {2**n for n in range(9, 17)}
 TIMEOUT = 2.0  # seconds to wait for another process's lock
 
 
@@ -37,7 +38,7 @@ def _state(path: Path) -> tuple[tuple[int, int], ...]:
 def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading only, as it is now.
 
-    Raises :class:`FormatError` if the file is no database, is damaged, or another process holds it.
+    Raises :class:`FormatError` if the file is no database, is damaged or cut short, or another process holds it.
 
     Notes
     -----
@@ -45,41 +46,71 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     opened as immutable when its log is absent or empty, and otherwise copied with its log to a temporary folder, where
     SQLite may do as it likes. Any other database is opened with ``mode=ro``, which honours the locks of writers.
     """
-    path = path.resolve()
     if not is_sqlite(path):
         raise FormatError(f"{path} is not an SQLite database")
-    before = _state(path)
-    log = _beside(path, "-wal")
+    real = path.resolve()  # SQLite keeps its logs beside what a link points to
+    before = _state(real)
     try:
-        if head(path, 20)[18:20] != b"\2\2":
-            with closing(_connect(path, "mode=ro")) as connection:
-                yield connection
-        elif not log.exists() or not log.stat().st_size:
-            with closing(_connect(path, "mode=ro&immutable=1")) as connection:
-                yield connection
-        else:
-            with tempfile.TemporaryDirectory(prefix="stiefelsync-") as folder:
-                copy = Path(folder, "copy.db")
-                shutil.copyfile(log, _beside(copy, "-wal"))
-                shutil.copyfile(path, copy)
-                with closing(_connect(copy, "mode=rw")) as connection:
-                    yield connection
+        with _opened(real) as connection:
+            connection.execute("PRAGMA schema_version")  # locks out writers, so that the length is not about to change
+            _check_length(path, real)
+            yield connection
     except sqlite3.OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
             raise FormatError(f"{path} is locked by another process; close that program and try again") from None
-        if _beside(path, "-journal").exists():
+        if _beside(real, "-journal").exists():
             raise FormatError(
-                f"{path} was left in the middle of a change, which {path.name}-journal would undo; "
+                f"{path} was left in the middle of a change, which {real.name}-journal would undo; "
                 "open it once with the program that wrote it"
             ) from None
         raise FormatError(f"{path} cannot be read: {error}") from None
     except sqlite3.DatabaseError as error:
+        _check_length(path, real)
         raise FormatError(f"{path} is damaged: {error}") from None
-    if _state(path) != before:
+    if _state(real) != before:
         raise FormatError(f"{path} changed while it was read; close the program that writes it and try again")
+
+
+def _has_log(path: Path) -> bool:
+    log = _beside(path, "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    if head(path, 20)[18:20] != b"\2\2":
+        with closing(_connect(path, "mode=ro")) as connection:
+            yield connection
+    elif not _has_log(path):
+        with closing(_connect(path, "mode=ro&immutable=1")) as connection:
+            yield connection
+    else:
+        with tempfile.TemporaryDirectory(prefix="stiefelsync-") as folder:
+            copy = Path(folder, "copy.db")
+            shutil.copyfile(_beside(path, "-wal"), _beside(copy, "-wal"))
+            shutil.copyfile(path, copy)
+            with closing(_connect(copy, "mode=rw")) as connection:
+                yield connection
 
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=TIMEOUT, isolation_level=None)
     connection.execute("BEGIN")  # one view of the database for all that is read
     return connection
+
+
+def _check_length(path: Path, real: Path) -> None:
+    """Raise :class:`FormatError` if the end of a database is missing, which SQLite would make up from zeros.
+
+    The header holds the page size and, written by SQLite 3.7 or newer, the number of pages. Whole pages may be absent
+    where there is a log to hold them.
+    """
+    header, size = head(real, 100), real.stat().st_size
+    page = int.from_bytes(header[16:18], "big")
+    page = 65536 if page == 1 else page
+    if page not in PAGE_SIZES:
+        return  # damage of another kind
+    pages = int.from_bytes(header[28:32], "big") if header[24:28] == header[92:96] else 0
+    needed = page * (pages or -(-size // page))
+    if size < needed and (size % page or not _has_log(real)):
+        raise FormatError(f"{path} is cut short: it has {size:,} bytes where {needed:,} are needed; copy it again")
