@@ -430,6 +430,30 @@ def test_gtsfm_adapter_keeps_what_union_find_discards():
     assert made[0][0][0] == 0
 
 
+def test_gtsfm_adapter_uses_positions_and_options():
+    """The last match closes no cycle; only its neighbours, which all move to the right, say that it is wrong."""
+    at = np.random.default_rng(0).uniform(0, 1000, (31, 2))
+    points = [Keypoints(at), Keypoints(at + np.array([50.0, 0.0]))]
+    points[1].coordinates[30] = [-900.0, 2000.0]
+    matches = {(0, 1): np.stack([np.arange(31)] * 2, axis=1)}
+    assert len(gtsfm.TracksEstimator(method="tracks").run(matches, points)) == 30
+    plain = gtsfm.TracksEstimator(method="tracks", neighbours=0)
+    assert len(plain.run(matches, points)) == 31
+    assert pickle.loads(pickle.dumps(plain)) == plain != gtsfm.TracksEstimator(method="tracks")
+    assert hash(plain) == hash(gtsfm.TracksEstimator(method="tracks", neighbours=0))
+    with pytest.raises(InputError, match="did you mean 'neighbours'"):
+        gtsfm.TracksEstimator(method="tracks", neighbors=0)
+    with pytest.raises(InputError, match=r"the keypoints of image 1 must be of shape \(N, 2\), got \(31, 3\)"):
+        plain.run(matches, [at, np.zeros((31, 3))])
+
+
+@pytest.mark.parametrize("pairs", [{}, {(0, 1): np.empty((0, 2), dtype=int)}, {(0, 1): []}])
+@pytest.mark.parametrize("points", [[np.zeros((3, 2))] * 2, [[], []]])
+def test_gtsfm_adapter_without_matches(pairs, points):
+    assert gtsfm.TracksEstimator().run(pairs, points) == []
+    assert gtsfm.TracksEstimator().run({}, []) == []
+
+
 # ---------------------------------------------------------------- the registry
 
 

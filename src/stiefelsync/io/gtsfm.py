@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.registry import find_method
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["Measurement", "Track", "TracksEstimator"]
@@ -30,7 +32,7 @@ class Track:
     measurements: list[Measurement]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TracksEstimator:
     """Estimates tracks by synchronisation, where union-find would discard every track that meets an image twice.
 
@@ -40,6 +42,8 @@ class TracksEstimator:
         As in :func:`stiefelsync.synchronise`.
     make_track, make_measurement
         What to build tracks of; pass GTSfM's ``SfmTrack2d`` and ``SfmMeasurement`` to use it there.
+    options
+        Of the method, given by name: ``TracksEstimator("tracks", neighbours=0)``.
 
     Examples
     --------
@@ -49,25 +53,48 @@ class TracksEstimator:
     [[0, 1, 2]]
     """
 
-    method: str = "accurate"
-    universe: int | str = "auto"
-    seed: int = 0
-    make_track: Callable[[list[Any]], Any] = Track
-    make_measurement: Callable[[int, NDArray[Any]], Any] = Measurement
+    method: str
+    universe: int | str
+    seed: int
+    make_track: Callable[[list[Any]], Any]
+    make_measurement: Callable[[int, NDArray[Any]], Any]
+    options: Mapping[str, Any] = field(hash=False)
+
+    def __init__(
+        self,
+        method: str = "accurate",
+        universe: int | str = "auto",
+        seed: int = 0,
+        make_track: Callable[[list[Any]], Any] = Track,
+        make_measurement: Callable[[int, NDArray[Any]], Any] = Measurement,
+        **options: Any,
+    ) -> None:
+        find_method(method).check_options(options)
+        vars(self).update(
+            method=method, universe=universe, seed=seed, make_track=make_track, make_measurement=make_measurement,
+            options=options,
+        )  # fmt: skip
 
     def run(self, matches_dict: Mapping[tuple[int, int], ArrayLike], keypoints: Sequence[Any]) -> list[Any]:
-        """Return the tracks seen by at least two images.
+        """Return the tracks seen by at least two images; none where nothing matches.
 
         Parameters
         ----------
         matches_dict
             ``{(i, j): (K, 2) ints}``; one-to-many matches are repaired.
         keypoints
-            Per image an array (N, 2), or an object whose `coordinates` are one.
+            Per image an array (N, 2), or an object whose `coordinates` are one. Method "tracks" uses the positions.
         """
         positions = [np.asarray(getattr(points, "coordinates", points)) for points in keypoints]
-        problem = Matchings.from_pairs(matches_dict, [len(block) for block in positions], on_conflict="repair")
-        result = synchronise(problem, self.universe, method=self.method, rng=self.seed)
+        for i, block in enumerate(positions):
+            if len(block) and block.shape != (len(block), 2):
+                raise InputError(f"the keypoints of image {i} must be of shape (N, 2), got {block.shape}")
+        at = np.concatenate([np.empty((0, 2)), *(block for block in positions if len(block))])
+        sizes = [len(block) for block in positions]
+        problem = Matchings.from_pairs(matches_dict, sizes, coordinates=at, on_conflict="repair")
+        if not problem.n_matches:
+            return []
+        result = synchronise(problem, self.universe, method=self.method, rng=self.seed, **self.options)
         return [
             self.make_track([self.make_measurement(i, positions[i][a]) for i, a in track.tolist()])
             for track in result.tracks()
