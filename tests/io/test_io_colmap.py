@@ -131,8 +131,30 @@ def test_raw_matches_are_written_for_verification(tmp_path, database):
     assert io.read(tmp_path / "clean.db", source="matches") == answer
     kept = [row[0] for row in dump(tmp_path / "clean.db")["two_view_geometries"]]
     assert kept == [pair_id(2, 8), pair_id(5, 8)]  # the changed pair is to be verified again
-    assert "geometric_verifier" in io.next_command("x.db", target="matches")
-    assert io.next_command("my clean.db").count("'my clean.db'") == 1
+
+
+def test_next_command_looks_into_the_file(tmp_path, database):
+    def verifies(*given, **options):
+        return "geometric_verifier" in io.next_command(*given, **options)
+
+    assert io.next_command("my clean.db").count("'my clean.db'") == 1  # no such file
+    assert verifies("x.db", target="matches")
+    io.write(RAW.keep(np.arange(7) != 0), tmp_path / "raw.db", like=database, target="matches")
+    assert verifies(tmp_path / "raw.db")  # two pairs stay verified, one is to be verified again
+    assert not verifies(tmp_path / "raw.db", target="two_view_geometries")
+    io.write(CLEAN, tmp_path / "clean.db", like=database)
+    assert not verifies(tmp_path / "clean.db")
+    assert verifies(str(tmp_path / "clean.db"), target="matches")
+    for geometries, expected in (({}, True), ({key: RAW.pair(*key)[:0] for key in RAW.pairs()}, True), (RAW, False)):
+        build(database, RAW, geometries)
+        assert verifies(database) == expected
+    build(database, RAW[:1], {})
+    assert not verifies(database)  # nothing to verify
+    with pytest.raises(InputError, match="unknown target 'match'; did you mean 'matches'"):
+        io.next_command("x.db", target="match")
+    (tmp_path / "text.db").write_text("text")
+    with pytest.raises(FormatError, match="is not an SQLite database"):
+        io.next_command(tmp_path / "text.db")
 
 
 def test_adding_what_follows(tmp_path, database):

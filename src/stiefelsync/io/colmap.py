@@ -344,18 +344,38 @@ def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArr
             copy.execute(f"UPDATE {target} SET config = {DEGENERATE} WHERE pair_id = ?", (pair_id,))
 
 
-def next_command(path: str | Path, *, target: str = "two_view_geometries", images: str | Path = "images") -> str:
+def next_command(path: str | Path, *, target: str | None = None, images: str | Path = "images") -> str:
     """Return what to type next to reconstruct from a database written here.
+
+    Parameters
+    ----------
+    target : {"two_view_geometries", "matches"}
+        The table that was written; after "matches" these are to be verified first. None looks into the database, if
+        there is one: whether it has raw matches that were never verified, or no verified ones at all.
 
     Examples
     --------
     >>> print(next_command("clean.db"))
     mkdir -p sparse && colmap mapper --database_path clean.db --image_path images --output_path sparse
     """
+    if target is not None and target not in TABLES:
+        raise unknown_name("target", target, TABLES)
     database, folder = shlex.quote(str(path)), shlex.quote(str(images))
     mapper = f"colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
-    verify = f"colmap geometric_verifier --database_path {database} && " if target == "matches" else ""
+    first = _unverified(Path(path)) if target is None else target == "matches"
+    verify = f"colmap geometric_verifier --database_path {database} && " if first else ""
     return f"{verify}mkdir -p sparse && {mapper}"
+
+
+def _unverified(path: Path) -> bool:
+    """Return whether a database has pairs to verify: verification leaves a row even of a pair that fails."""
+    if not path.exists():
+        return False
+    with snapshot(path) as connection:
+        _check_tables(connection, path)
+        verified, raw = (dict(connection.execute(f"SELECT pair_id, rows FROM {table}").fetchall()) for table in TABLES)
+    waiting = {pair for pair, count in raw.items() if count}
+    return bool(waiting - verified.keys()) or bool(waiting and not any(verified.values()))
 
 
 def loses(matchings: Matchings) -> list[str]:
