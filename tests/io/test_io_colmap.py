@@ -233,9 +233,22 @@ def test_near_keypoints_are_merged_where_matches_connect_them(tmp_path):
         back = io.read(tmp_path / "b.db")
         assert back.n_matches == kept
         assert [2, 0] in back.pair(0, 2).tolist() or kept == 5  # the copy itself, not what stood for it
-    for bad in (-1, float("nan")):
-        with pytest.raises(InputError, match="it must be a number of pixels, 0 or more"):
-            io.read(tmp_path / "a.db", merge_px=bad)
+    assert io.read(tmp_path / "a.db", merge_px=1, on_conflict="error") == merged
+
+
+@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), True, False, "", "10", None])
+def test_a_distance_that_is_none(tmp_path, database, bad):
+    message = f"option merge_px of format 'colmap' must be a number, 0 or more, got {bad!r}"
+    for call in (
+        lambda: io.read(database, merge_px=bad),
+        lambda: io.write(CLEAN, tmp_path / "clean.db", like=database, merge_px=bad),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value) == message
+        assert not isinstance(caught.value, FormatError)  # the file is all right
+    for good in (0, 2, 2.5, np.float32(1)):
+        assert io.read(database, merge_px=good) == VERIFIED
 
 
 def test_copies_are_told_from_the_table_that_was_read(tmp_path):

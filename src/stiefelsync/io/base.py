@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +127,18 @@ class Format:
         return tuple(name for name in _options(self.write) if name != "like")
 
     def check(self, verb: str, options: Mapping[str, Any]) -> None:
-        """Raise :class:`InputError` for an option that reading or writing (`verb`) does not know."""
+        """Raise :class:`InputError` for an option that reading or writing (`verb`) does not know.
+
+        So it is for a value that is no number, or below 0, where the default is a number with a fraction.
+        """
         known = self.read_options if verb == "read" else self.write_options
-        for name in options:
+        parameters = inspect.signature(self.read if verb == "read" else self.write).parameters
+        for name, value in options.items():
             if name not in known:
                 raise unknown_name(f"option of format {self.name!r}", name, known or ["none"])
+            number = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
+            if type(parameters[name].default) is float and not number:
+                raise InputError(f"option {name} of format {self.name!r} must be a number, 0 or more, got {value!r}")
 
     def check_original(self, like: Path | None) -> None:
         """Raise :class:`InputError` if the file `like` is none that this format could write a changed copy of."""

@@ -144,7 +144,7 @@ def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, 
     ----------
     on_conflict
         COLMAP 3.13 and newer allow one-to-many matches; the first partner is kept and the rest is counted in
-        ``Matchings.repair``, or with "error" refused.
+        ``Matchings.repair``, or with "error" refused. What only merging makes one-to-many is repaired in either case.
     source : {"two_view_geometries", "matches"}
         Verified or raw matches; None takes the verified ones if there are any.
     merge_px
