@@ -344,6 +344,24 @@ def test_bad_opensfm(tmp_path):
     assert io.read(tmp_path / "o.csv").coordinates.tolist() == [[0, 0], [-0.5, -0.28125]]
 
 
+def test_opensfm_positions_lie_in_the_image(tmp_path):
+    pixels = Matchings.from_labels([0, 0], [1, 1], names=["a.jpg", "b.jpg"], coordinates=[[99.5, 20], [2800, 1000]])
+    for size, message in (
+        ((100, 100), "point 0 of 'b.jpg' lies at (2800, 1000), outside an image of 100 × 100 pixels; pass image_size="),
+        ((3000, 998), "outside an image of 3000 × 998 pixels"),
+        ((2798, 1000), "outside an image of 2798 × 1000 pixels"),
+        (100, "image_size must be a width and a height in pixels, got 100"),
+        ("wide", "image_size must be a width and a height in pixels, got 'wide'"),
+        ((3000, 0), "image_size must be a width and a height in pixels, got (3000, 0)"),
+        ((3000, 2000, 3), "image_size must be a width and a height in pixels, got (3000, 2000, 3)"),
+    ):
+        with pytest.raises(InputError) as caught:
+            io.write(pixels, tmp_path / "o.csv", "opensfm", image_size=size)
+        assert message in str(caught.value)
+        assert not list(tmp_path.iterdir())
+    io.write(pixels, tmp_path / "o.csv", "opensfm", image_size=(2799.5, 1000))  # refined positions
+
+
 class Evil:
     def __reduce__(self):
         return print, ("code has run",)

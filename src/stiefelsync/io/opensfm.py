@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
@@ -105,7 +105,7 @@ def write(
     ----------
     image_size
         Width and height in pixels, to normalise coordinates that are in pixels (the centre of the top-left pixel being
-        (0.5, 0.5), as in COLMAP).
+        (0.5, 0.5), as in COLMAP). Positions more than a pixel outside are refused.
     scale
         Normalised scale of every keypoint where no original tells.
     """
@@ -150,15 +150,32 @@ def _fresh(
         raise InputError("tracks.csv holds positions, and these matches have none; use format 'tracks' instead")
     listed = np.flatnonzero(labels >= 0)
     listed = listed[np.argsort(labels[listed], kind="stable")]
-    at = matchings.coordinates[listed].astype(np.float64)
-    if image_size is not None:
-        at = (at - np.array(image_size) / 2) / max(image_size)
-    elif (np.abs(at) > 1).any():
-        raise InputError("tracks.csv holds normalised positions; pass image_size=(width, height) in pixels")
     owner = matchings.point_objects[listed]
     point = listed - matchings.offsets[owner]
+    at = matchings.coordinates[listed].astype(np.float64)
+    if image_size is not None:
+        size = _checked(image_size)
+        inside = ((at >= -1) & (at <= size + 1)).all(axis=1)  # refined positions may leave the image a little
+        for t in np.flatnonzero(~inside)[:1]:
+            raise InputError(
+                f"point {point[t]} of {names[owner[t]]!r} lies at ({at[t, 0]:g}, {at[t, 1]:g}), outside an image of "
+                f"{size[0]:g} × {size[1]:g} pixels; pass image_size=(width, height) of the images"
+            )
+        at = (at - size / 2) / size.max()
+    elif (np.abs(at) > 1).any():
+        raise InputError("tracks.csv holds normalised positions; pass image_size=(width, height) in pixels")
     for i, label, a, (x, y) in zip(owner.tolist(), labels[listed].tolist(), point.tolist(), at.tolist(), strict=True):
         yield [names[i], label, a, x, y, scale, 255, 255, 255, -1, -1]
+
+
+def _checked(image_size: Any) -> NDArray[np.float64]:
+    try:
+        size = np.array(image_size, dtype=np.float64)
+    except (TypeError, ValueError):
+        size = np.empty(0)
+    if size.shape != (2,) or not ((size > 0) & (size < np.inf)).all():
+        raise InputError(f"image_size must be a width and a height in pixels, got {image_size!r}")
+    return size
 
 
 def loses(matchings: Matchings) -> list[str]:
