@@ -20,6 +20,11 @@ def held(path, table):
         return database.execute(f"SELECT coalesce(sum(rows), 0) FROM {table}").fetchone()[0]
 
 
+def pairs_of(path, table):
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(f"SELECT count(*) FROM {table} WHERE rows > 0").fetchone()[0]
+
+
 @pytest.fixture
 def database(tmp_path):
     """Raw and verified matches that contradict themselves, some points found twice, one match given twice."""
@@ -49,7 +54,8 @@ def test_counts_of_sync_are_those_of_the_table_written(
 ):
     out = tmp_path / "out.db"
     settings = [part for option in options + merge for part in ("--option", option)]
-    command = ("sync", database, "-o", out, "--method", "tracks", add, *settings)
+    page = tmp_path / "page.html"
+    command = ("sync", database, "-o", out, "--method", "tracks", add, *settings, "--report", page)
     told = document(*command)
     assert (told["table_read"], told["table_written"]) == (read, written)
     assert told["matches_read"] == held(database, read)
@@ -60,7 +66,20 @@ def test_counts_of_sync_are_those_of_the_table_written(
     for name, path in (("before", database), ("after", out)):
         assert told[f"conflicts_{name}"] == document("inspect", path, "--option", f"source={written}")["conflicts"]
     assert written == RAW or held(out, RAW) == held(database, RAW)
+    text = page.read_text(encoding="utf-8")
+    more = f", {told['matches_added']} added" if add == "--add" else ""
+    said = (
+        f"What was written is the table {written} of out.db: {told['matches_before']} matches became "
+        f"{told['matches_after']} ({told['matches_kept']} kept, {told['matches_removed']} removed{more})."
+    )
+    assert (said in text) == ("What was written" in text)
+    assert said in text or (read == written and f"after </span>{told['matches_after']}</span>" in text)
+    assert (f"that were read from the table {read}" in text) == (said in text)
+    again = pairs_of(database, VERIFIED) - pairs_of(out, VERIFIED)
+    assert told.get("pairs_to_verify", 0) == again
+    assert (again > 0) == (written == RAW)
     table = run(*command).stdout
+    assert (f"the verified matches of {again} pairs are to be computed again" in table) == (written == RAW)
     assert f"{told['matches_before']:,} → {told['matches_after']:,}: " in table
     assert ("colmap geometric_verifier" in table) == (written == RAW)
     one_line = f"{written}, not {read}, was written and holds {held(out, written):,} matches now"

@@ -17,6 +17,7 @@ import pytest
 from stiefelsync import METHODS, Matchings, datasets, io, score
 from stiefelsync.cli.app import VERBS
 from stiefelsync.datasets.cameras import cameras
+from tests.io.colmap_schemas import build
 
 NAMES = [verb.__name__.rpartition(".")[2] for verb in VERBS]
 
@@ -168,12 +169,43 @@ def test_sync_writes_tracks_on_request(document, problem, tmp_path):
 
 
 def test_the_page_says_what_the_file_does_not_have(run, problem, tmp_path):
-    page, said = tmp_path / "page.html", "without --add, out.h5 holds those that were kept"
+    page, said = tmp_path / "page.html", "without --add they are not written to out.h5."
     command = ("sync", problem, "-o", tmp_path / "out.h5", "--method", "fast", "--report", page)
     run(*command)
-    assert said in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert said in text
+    assert "more would follow. " in text
+    assert f"after </span>{io.read(tmp_path / 'out.h5').n_matches}</span>" in text
     run(*command, "--add")
-    assert said not in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert said not in text
+    assert "would follow" not in text.partition("<script")[0]
+
+
+def test_sync_says_what_the_output_format_loses(run, document, tmp_path):
+    scene, _ = cameras(cameras=4, rng=0)
+    io.write(scene.with_weights(np.full(scene.n_matches, 0.5)), tmp_path / "scene.npz")
+    command = ("sync", tmp_path / "scene.npz", "-o", tmp_path / "out.csv", "--method", "union-find")
+    lost = document(*command)["lost"]
+    no_weights = "The matches of the answer have no weights: those of the input are not written."
+    assert lost == ["A CSV file of matches holds no point coordinates.", no_weights]
+    told = run(*command).stdout.splitlines()
+    assert [line for line in told if line in lost] == lost
+    command = ("sync", tmp_path / "scene.npz", "-o", tmp_path / "out.dd", "--method", "union-find", "--no-add")
+    lost = document(*command)["lost"]
+    assert len(lost) == 2
+    assert "names" in lost[0]
+    assert "coordinates" in lost[1]
+    plain = ("sync", tmp_path / "out.csv", "-o", tmp_path / "again.csv", "--method", "union-find")
+    assert document(*plain)["lost"] == []
+
+
+def test_files_about_different_objects_are_not_compared(run, tmp_path):
+    for name, objects in (("a", ["1.jpg", "2.jpg"]), ("b", ["x.jpg", "y.jpg"])):
+        made = Matchings.from_labels([0, 0], [1, 1], names=objects, coordinates=[[1, 1], [2, 2]])
+        build(tmp_path / f"{name}.db", made, made.pairs() if name == "a" else {})
+    told = run("report", tmp_path / "a.db", tmp_path / "b.db", "-o", tmp_path / "page.html", code=2).stderr
+    assert "the matches after are about 'x.jpg', which those before do not know" in told
 
 
 def test_what_cannot_be_saved_or_drawn_leaves_no_file(run, problem, tmp_path, monkeypatch):
@@ -254,7 +286,13 @@ def test_compare_says_which_method_ran(run, document, problem, tmp_path, monkeyp
         assert {row["method"]: row["ran"] for row in csv.DictReader(file)} == ran
     told = run("compare", problem, "--methods", "accurate,union-find").stdout
     assert "tracks (for accurate)" in told
-    assert "--universe N" in told
+    assert "accurate: too large for it, so tracks ran instead; --universe N, such as " in told
+    size = told.partition("such as ")[2].partition(",")[0]
+    rows = document("compare", problem, "--methods", "accurate,fast", "--universe", size)["methods"]
+    assert {row["method"]: row["ran"] for row in rows} == {"accurate": "accurate", "fast": "fast"}
+    monkeypatch.setattr("stiefelsync.cli.compare._MOST_ENTRIES", 100)
+    told = run("compare", problem, "--methods", "accurate,fast").stdout
+    assert "too large for them, so tracks ran instead\n" in told
     usual = document("compare", problem)["methods"]
     assert {row["method"] for row in usual} == {"tracks", "sparse-stiefel", "union-find"}
 

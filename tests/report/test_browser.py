@@ -13,7 +13,7 @@ import pytest
 from stiefelsync import io
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report import change, write_report
+from stiefelsync.report import change, render, save, write_report
 from stiefelsync.sync.registry import Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
@@ -86,7 +86,7 @@ def drive(opened: Opened, result: Synchronisation) -> None:
         here = (result.input.pair_objects[result.input.match_pairs] == sorted((i, j))).all(axis=1)
         here &= np.round(100 * found.support.clip(0, 1)) >= least
         kept, removed = int((here & found.kept).sum()), int((here & ~found.kept).sum())
-        added = len(found.added.pair(i, j))
+        added = 0 if least else len(found.added.pair(i, j))  # these have no confidence
         return {"before": kept + removed, "after": kept + added, "removed": removed, "added": added}
 
     pictures = set()
@@ -103,6 +103,13 @@ def drive(opened: Opened, result: Synchronisation) -> None:
         assert page.locator("#threshold-value").inner_text() == f"{least} %"
         assert opened.count("total") == expected(i, j, least)["before"]
     assert opened.count("total") < expected(i, j)["before"]
+    for mode, count in expected(i, j, 100).items():
+        opened.mode(mode)
+        assert opened.count("total") == opened.count("drawn") == count
+        assert page.locator(f"[data-count={mode}]").inner_text() == f"{count:,}"
+    hint = "Added matches have no confidence: set it to 0 % to see them."
+    assert (page.locator("#pair-status").inner_text() == hint) == (expected(i, j)["added"] > 0)
+    opened.mode("before")
     page.locator("#threshold").fill("0")
 
     partners = page.locator("#second option").evaluate_all("options => options.map(o => o.value)")
@@ -123,13 +130,20 @@ def drive(opened: Opened, result: Synchronisation) -> None:
     assert "– point" not in page.locator("#pair-status").inner_text()
 
     page.locator(".map[data-kind=before]").focus()
-    page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
     names = result.input.names or [str(o) for o in range(result.input.n_objects)]
     count = len(result.input.pair(1, 2))
     assert page.locator("#matrix-status").inner_text().startswith(f"{names[1]} × {names[2]}: {count:,} before")
     page.keyboard.press("Enter")
     assert [page.locator(name).input_value() for name in ("#first", "#second")] == ["1", "2"]
+    status = page.locator("#matrix-status").inner_text()
+    side = page.locator(".map[data-kind=after]").bounding_box()["width"] / result.input.n_objects
+    page.locator(".map[data-kind=after]").click(position={"x": 1.5 * side, "y": 1.5 * side})
+    assert page.locator("#matrix-status").inner_text() == status  # an object has no matches with itself
+    page.locator(".map[data-kind=before]").focus()
+    page.keyboard.press("ArrowLeft")  # past the diagonal
+    assert page.locator("#matrix-status").inner_text().startswith(f"{names[1]} × {names[0]}: ")
 
     page.locator(".sortable thead button", has_text="Removed").click()
     shown = page.locator(".sortable tbody tr").evaluate_all("rows => rows.map(r => Number(r.cells[3].dataset.value))")
@@ -199,6 +213,26 @@ def test_nothing_to_show(tmp_path: Path, show) -> None:
     opened = show(write_report(tmp_path / "page.html", problem, problem))
     assert opened.page.locator("#pair-status").inner_text() == "There is no pair to show."
     assert opened.page.locator("#first").is_disabled()
+    opened.assert_quiet()
+
+
+def test_what_only_would_follow_is_no_part_of_the_answer(photographed, tmp_path: Path, show) -> None:
+    found, (i, j) = change(photographed.input, photographed), (0, 1)
+    page = save(render(photographed.input, photographed, adds=False), tmp_path / "castle.html")
+    opened = show(page)
+    opened.page.locator(".map[data-kind=after]").focus()
+    kept = int(found.kept[(found.input.pair_objects[found.input.match_pairs] == (i, j)).all(axis=1)].sum())
+    more = len(found.added.pair(i, j))
+    assert more > 0
+    assert f"→ {kept} after" in opened.page.locator("#matrix-status").inner_text()
+    assert f"{more} would follow)" in opened.page.locator("#matrix-status").inner_text()
+    opened.page.keyboard.press("Enter")
+    for mode, count in {"after": kept, "added": more}.items():
+        opened.mode(mode)
+        assert opened.count("total") == count
+    assert opened.page.locator("label[for=mode-added]").inner_text() == f"Would follow {more}"
+    opened.page.locator("#threshold").fill("50")
+    assert opened.page.locator("#pair-status").inner_text().startswith("Matches that would follow have no confidence")
     opened.assert_quiet()
 
 

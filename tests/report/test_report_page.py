@@ -16,8 +16,9 @@ import pytest
 from PIL import Image
 
 from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report import render, write_report
+from stiefelsync.report import add_notes, render, write_report
 from stiefelsync.report.pictures import find_images, take_pictures
 from stiefelsync.sync.registry import Outcome
 from stiefelsync.sync.result import Synchronisation
@@ -106,6 +107,33 @@ def test_the_story_is_told_in_numbers(plain: Synchronisation) -> None:
     assert f"{kept} of {plain.input.n_matches} matches kept" in page
     assert f"{removed} removed, {added} added" in page
     assert "none does now" in page
+
+
+def test_what_would_follow_is_not_counted_as_part_of_the_answer(plain: Synchronisation) -> None:
+    page = render(plain.input, plain, adds=False)
+    kept, added = plain.input.keep(plain.kept), plain.added().n_matches
+    removed = plain.input.n_matches - kept.n_matches
+    assert f"{removed} removed, {added} more would follow. " in page
+    assert f'<span class="unseen">after </span>{kept.n_matches}</span>' in page
+    _, track = components(kept)
+    tracks = int((np.bincount(track) > 1).sum())
+    assert f'<span class="unseen">after </span>{tracks}</span>' in page
+    assert "added</span>" not in page
+
+
+def test_why_matches_were_removed(plain: Synchronisation) -> None:
+    outcome = Outcome(labels=plain.labels, details={"points": {}, "matches": {"unsupported": 3}})
+    page = render(plain.input, Synchronisation(plain.input, "tracks", outcome, plain.universe_size))
+    others = plain.input.n_matches - int(plain.kept.sum()) - 3
+    assert f"3 move unlike their neighbours, {others} contradict the tracks" in page
+    assert "unlike their neighbours" not in render(plain.input, plain)
+
+
+def test_notes_are_text() -> None:
+    result = nasty_problem()
+    page = add_notes(render(result.input, result, title="<!-- notes -->"), ["<script>alert(3)</script>"])
+    assert page.count("alert(3)") == 1
+    assert "<script>alert" not in page
 
 
 @pytest.mark.parametrize(
@@ -223,6 +251,41 @@ def test_patches_show_the_keypoint_in_the_middle_and_ignore_a_rotation_noted_in_
     shown = picture(taken.photographs[0])
     assert shown.size == (400, 200)
     assert not shown.getexif()
+
+
+def test_normalised_positions_are_drawn_where_their_pixels_are(
+    photographed: Synchronisation, photographs: Path, castle
+) -> None:
+    size = np.array([castle.width, castle.height])
+    problem = photographed.input
+    normalised = Matchings.from_pairs(
+        problem.pairs(), problem.sizes, names=problem.names, coordinates=(problem.coordinates - size / 2) / max(size)
+    )
+    answer = Synchronisation(normalised, "truth", photographed.outcome, photographed.universe_size)
+    drawn = [
+        json.loads(Elements(render(result.input, result, images=photographs)).scripts[0])["objects"]
+        for result in (photographed, answer)
+    ]
+    assert drawn[0].keys() == drawn[1].keys()
+    for i, here in drawn[0].items():
+        a, b = (np.frombuffer(base64.b64decode(x["xy"]), "<u2").astype(int) for x in (here, drawn[1][i]))
+        assert here["frame"] == drawn[1][i]["frame"] == size.tolist()
+        assert np.abs(a - b).max() <= 1
+    located = find_images(photographs, problem.names)
+    cut = [
+        take_pictures(located, [], [0], problem.point_objects, x.coordinates, budget=1) for x in (problem, normalised)
+    ]
+    a, b = (np.asarray(picture(one.patches[0])).astype(int) for one in cut)
+    assert np.abs(a - b).max() < 20
+    assert a.std() > 10
+
+
+def test_without_coordinates_there_are_no_photographs(photographed: Synchronisation, photographs: Path) -> None:
+    bare = Matchings.from_pairs(photographed.input.pairs(), photographed.input.sizes, names=photographed.input.names)
+    page = render(bare, bare, images=photographs)
+    assert json.loads(Elements(page).scripts[0])["photographs"] == {}
+    assert "data:image/jpeg" not in page
+    assert "The photographs are not shown: these points have no coordinates." in page
 
 
 def test_photographs_stay_within_their_budget(photographs: Path, castle) -> None:

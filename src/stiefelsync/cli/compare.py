@@ -19,6 +19,7 @@ from stiefelsync.cli.terminal import number, percent, show, show_json, table, tr
 from stiefelsync.io.files import replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods
+from stiefelsync.sync.synchronise import _MOST_ENTRIES
 
 __all__ = ["run"]
 
@@ -81,11 +82,21 @@ def run(
     show(table(str(input), ["method", *(name.replace("_", " ") for name in shown)], cells))
     if any(not row.consistent for row in rows):
         show("* the answer need not be cycle-consistent")
-    if handed := [row.method for row in rows if row.handed_over]:
-        show(f"{', '.join(handed)}: too large for them, so tracks ran instead; --universe N runs them all the same")
+    if handed := [row for row in rows if row.handed_over]:
+        show(_handed_over(handed, problem))
     for row in rows:
         if row.error is not None:
             show(f"{row.method} did not run: {row.error}")
+
+
+def _handed_over(rows: list[Comparison], problem: Matchings) -> str:
+    """Say which methods did not run themselves, and how they would where they can."""
+    them = "it" if len(rows) == 1 else "them"
+    text = f"{', '.join(row.method for row in rows)}: too large for {them}, so tracks ran instead"
+    size = max(rows[0].universe or 0, int(problem.sizes.max()))
+    if size * problem.n_points > _MOST_ENTRIES:
+        return text
+    return f"{text}; --universe N, such as {size}, runs {them} all the same"
 
 
 def _read_truth(path: Path) -> NDArray[np.int64] | Matchings:

@@ -15,6 +15,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.io.colmap import COLMAP, check_same_table
 from stiefelsync.io.convert import find
 from stiefelsync.report import write_report
+from stiefelsync.report.collect import places
 
 __all__ = ["run"]
 
@@ -38,11 +39,12 @@ def run(
     check_outputs(after, output)
     readers = io.detect(input) if format is None else find(format), io.detect(after)
     given = share_out(option, before=readers[0].read_options, after=readers[1].read_options)
-    if readers[0] is readers[1] is COLMAP and "source" not in given["before"]:
-        check_same_table(input, after)
     if given["before"].get("merge_px"):
         raise InputError("a report compares the matches of two files as they are; leave merge_px out")
     before, synchronised = io.read(input, format, **given["before"]), io.read(after, **given["after"])
+    places(before, synchronised)  # files about different images are told first
+    if readers[0] is readers[1] is COLMAP and "source" not in given["before"]:
+        check_same_table(input, after)
     page = write_report(output, before, synchronised, images=images, title=title, source=input)
     if json:
         show_json({"input": str(input), "after": str(after), "output": str(page)})

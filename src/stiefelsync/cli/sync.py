@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,8 +25,9 @@ from stiefelsync.cli.options import (
 )
 from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, counted
 from stiefelsync.io.base import Written
+from stiefelsync.io.colmap import TABLES
 from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.sync.registry import find_method
@@ -35,6 +35,8 @@ from stiefelsync.sync.result import Synchronisation, how_decided
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["run"]
+
+VERIFIED, RAW = TABLES
 
 
 def run(
@@ -76,31 +78,36 @@ def run(
     given = share_out(
         option, reader=reader.read_options, writer=writer.write_options, method=find_method(method).options
     )
+    if size != "auto" and not find_method(method).sized:
+        raise InputError(f"method {method!r} finds the size of the universe itself; leave --universe {size} out")
     problem = io.read(input, format, **given["reader"])
     with progress(f"synchronising {input.name}") as callback:
         result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
     # Drawn before and written after the answer: what cannot be drawn leaves no file, nor does an answer not saved.
     figures = _figures(result, writer.adds if add is None else add)
-    notes = _notes(figures, output, given["writer"])
-    text = None if page is None else report.render(problem, result, images=images, notes=notes)
+    text = None if page is None else report.render(problem, result, images=images, adds=figures["added_written"])
     figure = None if plot is None else plotting.overview(result, added=figures["added_written"])
     written = io.write(result, output, writer.name, like=model, add=add, **given["writer"])
     near = given["writer"].get("merge_px", 0)
+    notes = _notes(figures, written, output, like is None, near)
+    figures["lost"] = _lost(result, writer, figures["added_written"], written)
     if written is not None:
         figures |= _of_file(figures, written)
+        if written.target == RAW:
+            figures["pairs_to_verify"] = _verified_pairs(model) - _verified_pairs(output)
         if written.target and (near or like is not None or written.target != written.source):
             for name, path in (("before", model), ("after", output)):
                 table = io.read(path, writer.name, source=written.target)
                 figures[f"conflicts_{name}"] = conflicts(table).count
     if page is not None and text is not None:
-        report.save(text, page, source=input)
+        report.save(report.add_notes(text, notes), page, source=input)
     if plot is not None and figure is not None:
         plotting.save(figure, plot)
     if json:
         files = {"input": input, "output": output, "plot": plot, "report": page}
         show_json({name: path for name, path in files.items() if path is not None} | {"seed": seed} | figures)
         return
-    show(facts(f"{input} → {output}", _lines(figures, result, near)))
+    show(facts(f"{input} → {output}", _lines(figures, result, near)), *figures["lost"])
     if written is not None and writer.name == "colmap":
         command = io.next_command(output, target=written.target, images="IMAGES" if images is None else images)
         show("", "next:", f"  {command}")
@@ -133,15 +140,44 @@ def _of_file(figures: dict[str, Any], written: Written) -> dict[str, Any]:
     }
 
 
-def _notes(figures: dict[str, Any], output: Path, options: Mapping[str, Any]) -> list[str]:
-    """Say on the page where the file differs from it."""
+def _lost(result: Synchronisation, writer: io.Format, adds: bool, written: Written | None) -> list[str]:
+    """Return sentences on what of the answer the file does not hold."""
+    answer = result.matchings() if adds else result.input.keep(result.kept)
+    lost = writer.loses(answer)
+    if result.input.weights is not None and answer.weights is None and written is None:
+        lost.append("The matches of the answer have no weights: those of the input are not written.")
+    return lost
+
+
+def _verified_pairs(database: Path) -> int:
+    """Return the number of pairs with verified matches."""
+    return len(io.read(database, "colmap", source=VERIFIED).pair_objects)
+
+
+def _notes(figures: dict[str, Any], written: Written | None, output: Path, own: bool, near: float) -> list[str]:
+    """Say on the page, which `figures` count, where the file differs; `own`: it is a copy of the one that was read."""
     notes = []
-    if figures["matches_added"] and not figures["added_written"]:
-        notes = [f"Added matches are shown on this page only: without --add, {output.name} holds those that were kept."]
-    if options.get("merge_px"):
+    if near:
         notes.append(
-            f"On this page connected keypoints within {options['merge_px']:g} px are one point (merge_px); "
+            f"On this page connected keypoints within {near:g} px are one point (merge_px); "
             f"{output.name} holds the matches of each of them."
+        )
+    counted_here = figures["matches_before"], figures["matches_after"]
+    if written is not None and (written.source != written.target or (written.before, written.after) != counted_here):
+        f = {name: number(value) for name, value in _of_file(figures, written).items() if isinstance(value, int)}
+        shown = "the matches that were read"
+        if written.source and own:
+            shown += f" from the table {written.source}"
+        table = f"the table {written.target} of {output.name}" if written.target else output.name
+        more = f", {f['matches_added']} added" if figures["added_written"] else ""
+        notes.append(
+            f"This page counts {shown}. What was written is {table}: {f['matches_before']} matches became "
+            f"{f['matches_after']} ({f['matches_kept']} kept, {f['matches_removed']} removed{more})."
+        )
+    if figures["matches_added"] and not figures["added_written"]:
+        notes.append(
+            "The matches that would follow are shown on this page only: "
+            f"without --add they are not written to {output.name}."
         )
     return notes
 
@@ -159,6 +195,10 @@ def _lines(figures: dict[str, Any], result: Synchronisation, near: float) -> dic
         lines["table"] = (
             f"{figures['table_written']}, not {figures['table_read']}, was written and holds {f['matches_after']} "
             "matches now"
+        )
+    if figures.get("pairs_to_verify"):
+        lines["verified"] = (
+            f"the verified matches of {counted(figures['pairs_to_verify'], 'pair')} are to be computed again"
         )
     more = "added" if figures["added_written"] else "more would follow (--add)"
     # One that falls apart may leave several that hold copies of a keypoint.

@@ -20,6 +20,7 @@ __all__ = [
     "TrackBin",
     "change",
     "match_matrix",
+    "places",
     "worst_conflicts",
 ]
 
@@ -123,12 +124,15 @@ class Change:
         How far the other matches agree with each, if known.
     added
         The matches that were not there before.
+    adds
+        Whether these are part of the answer, or would only follow from it.
     """
 
     input: Matchings
     kept: NDArray[np.bool_]
     support: Floats | None
     added: Matchings
+    adds: bool = True
 
     @property
     def removed(self) -> int:
@@ -142,8 +146,9 @@ class Change:
 
     @cached_property
     def after(self) -> Side:
-        """Tracks after: the connected components of the kept and the added matches."""
-        parts = (self.input.keep(self.kept), self.added)
+        """Tracks after: the connected components of the kept matches and, where they count, the added ones."""
+        kept = self.input.keep(self.kept)
+        parts = (kept, self.added) if self.adds else (kept,)
         objects = np.concatenate([part.pair_objects[part.match_pairs] for part in parts])
         points = np.concatenate([part.indices for part in parts])
         return _side(Matchings.from_arrays(objects, points, self.input.sizes))
@@ -306,13 +311,28 @@ def worst_conflicts(found: Change, *, limit: int = 10, rows: int = 5, row_length
     return listed
 
 
-def _aligned(after: Matchings, before: Matchings) -> Matchings:
-    """Return `after` on the objects and points of `before`: found by name, and points without a match may be absent."""
+def places(before: Matchings, after: Matchings) -> Ints:
+    """Return which object of `before` each object of `after` is, shape (k,): by name where both have names.
+
+    Raises
+    ------
+    InputError
+        When `after` is about other objects, or about more points of one.
+
+    Examples
+    --------
+    >>> before = Matchings.from_labels([0, 0, 0], [1, 1, 1], names=["a", "b", "c"])
+    >>> places(before, Matchings.from_labels([0, 0], [1, 1], names=["c", "a"])).tolist()
+    [2, 0]
+    """
     if after.names is not None and before.names is not None:
         place = {name: i for i, name in enumerate(before.names)}
         strangers = [name for name in after.names if name not in place]
         if strangers:
-            raise InputError(f"the matches after are about {strangers[0]!r}, which those before do not know")
+            raise InputError(
+                f"the matches after are about {strangers[0]!r}, which those before do not know;"
+                " a report compares matches of the same objects"
+            )
         where = np.array([place[name] for name in after.names], dtype=np.int64)
     elif after.n_objects == before.n_objects:
         where = np.arange(before.n_objects)
@@ -326,6 +346,12 @@ def _aligned(after: Matchings, before: Matchings) -> Matchings:
             f"{name} has {after.sizes[i]} points after and {before.sizes[where[i]]} before;"
             " a report compares matches of the same points"
         )
+    return where
+
+
+def _aligned(after: Matchings, before: Matchings) -> Matchings:
+    """Return `after` on the objects and points of `before`: points without a match may be absent."""
+    where = places(before, after)
     objects = where[after.pair_objects[after.match_pairs]].reshape(-1, 2)
     return Matchings.from_arrays(objects, after.indices, before.sizes)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +19,14 @@ from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.io.files import refuse_overwriting, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.collect import Change, Conflict, change, match_matrix, worst_conflicts
+from stiefelsync.report.summary import cards, facts, lead, number
 from stiefelsync.report.viewer import choose_pairs, encode, frame, pack_objects, pack_pairs
 from stiefelsync.sync.result import Synchronisation
 
 if TYPE_CHECKING:
     from stiefelsync.report.pictures import Pictures
 
-__all__ = ["check_path", "render", "save", "write_report"]
+__all__ = ["add_notes", "check_path", "render", "save", "write_report"]
 
 MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
 PHOTOGRAPH_BYTES = 7_000_000
@@ -31,6 +34,7 @@ MAX_ROWS = 400  # of the table of objects
 MAX_COLUMNS = 12  # a conflict among at most this many objects has one column for each
 OPEN_CONFLICTS = 4  # shown at once; the others unfold
 MAX_LISTED = 200  # names in a note or a list of what was left out
+NOTES = "<!-- notes -->"  # no name can hold it: names are escaped
 
 
 def write_report(
@@ -54,7 +58,8 @@ def write_report(
     after
         What synchronising them gave, or other matches of the same points.
     images
-        Folder of the photographs, found by object name; coordinates are pixels of the original files.
+        Folder of the photographs, found by object name; coordinates are pixels of the original files, or normalised
+        like OpenSfM's.
     title
         Headline of the page.
     max_pairs
@@ -131,9 +136,12 @@ def render(
     images: Path | None = None,
     title: str | None = None,
     max_pairs: int = 200,
-    notes: Sequence[str] = (),
+    adds: bool = True,
 ) -> str:
-    """Return the page of :func:`write_report` as text, with further `notes` below its summary.
+    """Return the page of :func:`write_report` as text.
+
+    Where `adds` is false, the matches that were not there before are shown, but not counted as part of the answer: they
+    would follow from it.
 
     Examples
     --------
@@ -144,19 +152,19 @@ def render(
     jinja2 = _jinja2()
     from markupsafe import Markup  # comes with jinja2
 
-    found = change(before, after)
+    found = replace(change(before, after), adds=adds)
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
     pictures, more = _pictures(found, worst, table.objects[table.embedded], images)
     pairs, used = pack_pairs(found, table)
     bounds, counts = match_matrix(found)
     script = _resource("report.js")
-    noun = "image" if pictures and pictures.sizes else "object"
+    noun = "image" if pictures and (pictures.sizes or before.coordinates is None) else "object"
     outside = table.objects[~table.embedded][:MAX_LISTED].tolist()
     bins = [one for one in found.track_bins() if one.before or one.after or one.low == one.high]
     rows = _rows(found)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["number"] = _number
+    environment.filters["number"] = number
     page: str = environment.from_string(_resource("report.html.j2")).render(
         title=title or "Before and after synchronisation",
         version=__version__,
@@ -165,10 +173,12 @@ def render(
         style=Markup(_resource("report.css")),
         noun=noun,
         grouped=len(bounds) <= found.input.n_objects,
-        lead=_lead(found),
-        cards=_cards(found),
-        facts=_facts(found, after, noun),
-        notes=[*notes, *more],
+        lead=lead(found),
+        cards=cards(found),
+        facts=facts(found, after, noun),
+        here=Markup(NOTES),
+        notes=more,
+        new="added" if adds else "would follow",
         bins=bins,
         tallest=max((max(one.before, one.after) for one in bins), default=0),
         rows=rows[:MAX_ROWS],
@@ -179,9 +189,10 @@ def render(
         conflicts_more=_others(found.before.conflicts - len(worst), "conflicting track", "with less surplus"),
         has_support=found.support is not None,
         left_out=[[found.name(i), found.name(j)] for i, j in outside],
-        left_out_title=f"{_number(table.left_out)} of {_number(len(table.objects))} pairs are not in the viewer",
-        left_out_more=_number(table.left_out - len(outside)) if table.left_out > len(outside) else "",
+        left_out_title=f"{number(table.left_out)} of {number(len(table.objects))} pairs are not in the viewer",
+        left_out_more=number(table.left_out - len(outside)) if table.left_out > len(outside) else "",
         data={
+            "adds": adds,
             "names": [found.name(i) for i in range(found.input.n_objects)],
             "matrix": {"bounds": bounds.tolist(), **{key: encode(value, "<u4") for key, value in counts.items()}},
             "pairs": pairs,
@@ -192,6 +203,18 @@ def render(
     return page
 
 
+def add_notes(page: str, notes: Sequence[str]) -> str:
+    """Return the text of a page (:func:`render`) with notes at the top of its summary.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 0], [1, 1])
+    >>> '<p class="notice">a &lt; b</p>' in add_notes(render(problem, problem), ["a < b"])
+    True
+    """
+    return page.replace(NOTES, NOTES + "".join(f'\n  <p class="notice">{html.escape(note)}</p>' for note in notes))
+
+
 def _pictures(
     found: Change, worst: list[Conflict], pairs: Any, folder: Path | None
 ) -> tuple[Pictures | None, list[str]]:
@@ -200,9 +223,11 @@ def _pictures(
         return None, []
     if found.input.names is None:
         raise InputError("images are found by the names of the objects, but these objects have no names")
-    from stiefelsync.report.pictures import find_images, take_pictures
+    from stiefelsync.report.pictures import Pictures, find_images, take_pictures
 
     located = find_images(folder, found.input.names)
+    if found.input.coordinates is None:
+        return Pictures({}, {}, {}), ["The photographs are not shown: these points have no coordinates."]
     points = {p for one in worst for row in (*one.tracks, one.alone) for p in row}
     pictures = take_pictures(
         located,
@@ -219,73 +244,6 @@ def _pictures(
         "Left out to keep the page small, the photographs of": pictures.left_out,
     }
     return pictures, [f"{what} {_listed([found.name(i) for i in which])}." for what, which in groups.items() if which]
-
-
-def _lead(found: Change) -> str:
-    """Return the whole story in a sentence or two."""
-    before, after = found.before, found.after
-    kept = before.matches - found.removed
-    share = f" ({_percent(kept / before.matches)})" if before.matches else ""
-    text = f"{_number(kept)} of {_number(before.matches)} matches kept{share}, {_number(found.removed)} removed"
-    text += f", {_number(found.added.n_matches)} added. " if found.added.n_matches else ". "
-    if before.conflicts == 0 and after.conflicts == 0:
-        return text + "No track contradicts itself."
-    was = "1 track contradicted itself" if before.conflicts == 1 else (
-        f"{_number(before.conflicts)} tracks contradicted themselves"
-    )  # fmt: skip
-    now = {0: "none does now", 1: "1 still does"}.get(after.conflicts, f"{_number(after.conflicts)} still do")
-    return f"{text}{was}; {now}."
-
-
-def _cards(found: Change) -> list[dict[str, str]]:
-    before, after, m = found.before, found.after, max(found.input.n_points, 1)
-
-    def card(label: str, a: str, b: str, note: str, tone: str = "") -> dict[str, str]:
-        return {"label": label, "before": a, "after": b, "note": note, "tone": tone}
-
-    conflicted_points = int(before.lengths[before.conflicted].sum())
-    return [
-        card(
-            "Conflicting tracks",
-            _number(before.conflicts),
-            _number(after.conflicts),
-            f"{_number(conflicted_points)} points were in conflict",
-            "good" if after.conflicts == 0 else "bad",
-        ),
-        card(
-            "Matches",
-            _number(before.matches),
-            _number(after.matches),
-            f"{_number(found.removed)} removed, {_number(found.added.n_matches)} added",
-        ),
-        card(
-            "Tracks",
-            _number(before.tracks),
-            _number(after.tracks),
-            f"mean length {before.mean_length:.2f} → {after.mean_length:.2f}",
-        ),
-        card(
-            "Points in tracks",
-            _number(before.matched_points),
-            _number(after.matched_points),
-            f"{_percent(before.matched_points / m)} → {_percent(after.matched_points / m)} of all points",
-        ),
-    ]
-
-
-def _facts(found: Change, after: Synchronisation | Matchings, noun: str) -> list[tuple[str, str]]:
-    facts = [
-        (f"{noun.capitalize()}s", _number(found.input.n_objects)),
-        ("Points", _number(found.input.n_points)),
-        ("Pairs with matches", _number(len(found.input.pair_objects))),
-    ]
-    if isinstance(after, Matchings):
-        return facts
-    facts.append(("Method", str(after.method)))
-    gap = _percent(after.gap, 2)
-    facts.append(("Objective", f"{after.objective:,.0f} of at most {after.upper_bound:,.0f}, gap {gap}"))
-    facts.append(("Time", f"{sum(after.timings.values()):.3g} s"))
-    return facts
 
 
 def _rows(found: Change) -> list[dict[str, Any]]:
@@ -321,9 +279,9 @@ def _conflict(found: Change, one: Conflict, pictures: Pictures | None) -> dict[s
     ]
     if one.n_alone:
         rows.append(row("Unmatched", one.alone, one.n_alone, alone=True))
-    parts = [f"{_number(one.n_tracks)} {'track' if one.n_tracks == 1 else 'tracks'}"]
+    parts = [f"{number(one.n_tracks)} {'track' if one.n_tracks == 1 else 'tracks'}"]
     if one.n_alone:
-        parts.append(f"{_number(one.n_alone)} unmatched")
+        parts.append(f"{number(one.n_alone)} unmatched")
     return {
         "points": one.points,
         "objects": one.objects,
@@ -359,21 +317,13 @@ def _spot(
     return spot
 
 
-def _number(value: int) -> str:
-    return f"{value:,}"
-
-
-def _percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
-
-
 def _others(count: int, noun: str, which: str) -> str:
-    return f"{_number(count)} more {noun}{'' if count == 1 else 's'} {which}." if count > 0 else ""
+    return f"{number(count)} more {noun}{'' if count == 1 else 's'} {which}." if count > 0 else ""
 
 
 def _listed(names: list[str]) -> str:
     more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {_number(more)} more" if more > 0 else "")
+    return ", ".join(names[:MAX_LISTED]) + (f" and {number(more)} more" if more > 0 else "")
 
 
 def _resource(name: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.report.viewer import are_normalised, in_pixels
 
 try:
     from PIL import Image
@@ -113,7 +114,8 @@ def take_pictures(
     owners : (m,) int
         Object of every point.
     coordinates : (m, 2)
-        Pixel positions in the original image as stored: like COLMAP this ignores a rotation noted in the file.
+        Positions in the original image as stored, in pixels or normalised like OpenSfM's: like COLMAP this ignores a
+        rotation noted in the file.
     budget
         Bytes for all the photographs as data URIs.
 
@@ -127,6 +129,7 @@ def take_pictures(
         for point in points:
             if owners[point] in files and np.isfinite(coordinates[point]).all():
                 by_object.setdefault(int(owners[point]), []).append(point)
+    normalised = are_normalised(coordinates)
     side = int(np.clip(math.sqrt(budget / (BYTES_PER_PIXEL * 0.75 * max(len(wanted), 1))), LEAST_SIDE, SIDE))
     photographs: dict[int, str] = {}
     sizes: dict[int, tuple[int, int]] = {}
@@ -148,7 +151,8 @@ def take_pictures(
             continue
         for point in by_object.get(i, []):
             assert coordinates is not None
-            patches[point] = _patch(image, *coordinates[point].tolist())
+            position = in_pixels(coordinates[point], image.size) if normalised else coordinates[point]
+            patches[point] = _patch(image, *position.tolist())
         if i in wanted:
             image.thumbnail((side, side))
             uri = _data_uri(image)

@@ -10,6 +10,7 @@
     return new Type(bytes.buffer);
   };
   const name = (i) => data.names[i];
+  const added = data.adds ? " added" : " would follow";
   // Text always goes in as text nodes, so that no name is ever read as markup.
   const say = (element, ...parts) => {
     element.replaceChildren(...parts.map((part) => {
@@ -36,7 +37,7 @@
   const bounds = data.matrix.bounds, n = bounds.length - 1;
   const counts = {};
   for (const kind of ["before", "removed", "added"]) counts[kind] = unpack(data.matrix[kind], Uint32Array);
-  counts.after = counts.before.map((value, c) => value - counts.removed[c] + counts.added[c]);
+  counts.after = counts.before.map((value, c) => value - counts.removed[c] + (data.adds ? counts.added[c] : 0));
   const largest = (kinds) => Math.max(1, ...kinds.map((kind) => counts[kind].reduce((a, b) => Math.max(a, b), 0)));
   const top = { before: largest(["before", "after"]), after: largest(["before", "after"]), removed: largest(["removed"]) };
   const maps = [...document.querySelectorAll(".map")];
@@ -68,6 +69,8 @@
     const first = bounds[g], last = bounds[g + 1] - 1;
     return first === last ? name(first) : name(first) + " … " + name(last);
   };
+  // A cell of one object and itself has nothing to tell.
+  const empty = ([r, s]) => r === s && bounds[r + 1] - bounds[r] === 1;
   const showCell = (where) => {
     if (cell && cell[0] === where[0] && cell[1] === where[1]) return;
     cell = where;
@@ -75,7 +78,7 @@
     const [r, s] = cell, c = r * n + s;
     say(byId("matrix-status"), [groupName(r)], " × ", [groupName(s)], ": ",
       number(counts.before[c]) + " before → " + number(counts.after[c]) + " after (" +
-      number(counts.removed[c]) + " removed, " + number(counts.added[c]) + " added)");
+      number(counts.removed[c]) + " removed, " + number(counts.added[c]) + added + ")");
   };
   const openCell = () => {
     if (!cell) return;
@@ -96,12 +99,14 @@
         return [along(event.clientY, box.top, box.height), along(event.clientX, box.left, box.width)];
       };
       if (!n) continue;
-      canvas.addEventListener("pointermove", (event) => showCell(at(event)));
-      canvas.addEventListener("click", (event) => { showCell(at(event)); openCell(); });
-      canvas.addEventListener("focus", () => { if (!cell) showCell([0, Math.min(1, n - 1)]); });
+      const point = (event) => { const where = at(event); if (!empty(where)) showCell(where); return !empty(where); };
+      canvas.addEventListener("pointermove", point);
+      canvas.addEventListener("click", (event) => { if (point(event)) openCell(); });
+      canvas.addEventListener("focus", () => { if (!cell && n > 1) showCell([0, 1]); });
       canvas.addEventListener("keydown", (event) => {
         const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-        if (move && cell) showCell([clamp(cell[0] + move[0], 0, n - 1), clamp(cell[1] + move[1], 0, n - 1)]);
+        const from = (steps) => move.map((step, c) => clamp(cell[c] + steps * step, 0, n - 1));
+        if (move && cell) showCell([1, 2, 0].map(from).find((where) => !empty(where)));
         else if (event.key === "Enter") openCell();
         else return;
         event.preventDefault();
@@ -137,7 +142,7 @@
   };
   const kindOf = (pair, t) => t < pair.kept ? "kept" : t < pair.kept + pair.removed ? "removed" : "added";
   const mode = () => document.querySelector('input[name="mode"]:checked').value;
-  const within = { before: ["kept", "removed"], after: ["kept", "added"], removed: ["removed"], added: ["added"] };
+  const within = { before: ["kept", "removed"], after: data.adds ? ["kept", "added"] : ["kept"], removed: ["removed"], added: ["added"] };
 
   const photographOf = (i) => {
     const source = objectOf(i).photograph;
@@ -177,14 +182,19 @@
     return [box[0] + (side ? 16 : box[2] - 16), box[1] + 36 + share * (box[3] - 44)];
   };
 
-  // The matches to draw: removed ones first, added ones in at most half of the room, kept ones in the rest.
-  const choose = (pair) => {
-    const wanted = within[mode()], least = Number(threshold.value), limit = Number(byId("lines").value);
-    const groups = { kept: [], removed: [], added: [] };
+  // The matches of each kind with enough confidence; those that have none (255) are there at 0 % only.
+  const sort = (pair) => {
+    const least = Number(threshold.value), groups = { kept: [], removed: [], added: [] };
     for (let t = 0; t < pair.ends[0].length; t++) {
-      const kind = kindOf(pair, t), confidence = pair.confidence[t];
-      if (wanted.includes(kind) && (confidence === 255 || confidence >= least)) groups[kind].push(t);
+      const confidence = pair.confidence[t];
+      if (!least || (confidence !== 255 && confidence >= least)) groups[kindOf(pair, t)].push(t);
     }
+    return groups;
+  };
+  // The matches to draw: removed ones first, added ones in at most half of the room, kept ones in the rest.
+  const choose = (sorted) => {
+    const wanted = within[mode()], limit = Number(byId("lines").value), groups = {};
+    for (const kind in sorted) groups[kind] = wanted.includes(kind) ? sorted[kind] : [];
     const thin = (list, room) => list.length <= room ? list
       : Array.from({ length: Math.max(room, 0) }, (_, c) => list[Math.floor(c * list.length / room)]);
     const removed = thin(groups.removed, limit);
@@ -252,7 +262,7 @@
         drawPoints(context, objectOf(i), box, side);
       }
     });
-    const { drawn, total } = choose(pair);
+    const sorted = sort(pair), { drawn, total } = choose(sorted);
     const objects = ends.map(objectOf);
     places = new Map(drawn.map((t) => [t, objects.map((o, side) => position(o, pair.ends[order[side]][t], plan.boxes[side], side))]));
     shown = drawn;
@@ -273,7 +283,7 @@
       context.fillText(text, x + 16, y + 20.5, length);
     });
     for (const element of document.querySelectorAll("[data-count]")) {
-      element.textContent = number(within[element.dataset.count].reduce((sum, kind) => sum + pair[kind], 0));
+      element.textContent = number(within[element.dataset.count].reduce((sum, kind) => sum + sorted[kind].length, 0));
     }
     canvas.dataset.drawn = drawn.length;
     canvas.dataset.total = total;
@@ -284,12 +294,17 @@
     if (marked >= 0) {
       const [a, b] = [pair.i, pair.j].map((i, side) => objectOf(i).points[pair.ends[side][marked]]);
       const confidence = pair.confidence[marked];
-      say(status, [kindOf(pair, marked)], ": point " + a + " of ", [name(pair.i)], " – point " + b + " of ", [name(pair.j)],
+      const kind = kindOf(pair, marked);
+      say(status, [kind === "added" ? added.trim() : kind], ": point " + a + " of ", [name(pair.i)], " – point " + b + " of ", [name(pair.j)],
         confidence === 255 ? "" : ", confidence " + confidence + " %");
       return;
     }
+    if (mode() === "added" && pair.added && Number(threshold.value)) {
+      say(status, data.adds ? "Added matches" : "Matches that would follow", " have no confidence: set it to 0 % to see them.");
+      return;
+    }
     const share = drawn < total ? number(drawn) + " of " + number(total) + " lines drawn; choose more under Lines" : number(total) + (total === 1 ? " line" : " lines");
-    say(status, [number(pair.kept) + " kept"], ", ", [number(pair.removed) + " removed"], ", ", [number(pair.added) + " added"],
+    say(status, [number(pair.kept) + " kept"], ", ", [number(pair.removed) + " removed"], ", ", [number(pair.added) + added],
       " — " + share + ". Point at a keypoint, or use the arrow keys, to follow one match.");
   };
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.collect import Change
 
-__all__ = ["PairTable", "choose_pairs", "encode", "frame", "pack_objects", "pack_pairs"]
+__all__ = ["PairTable", "are_normalised", "choose_pairs", "encode", "frame", "in_pixels", "pack_objects", "pack_pairs"]
 
 Ints = NDArray[np.int64]
 UNKNOWN = 255  # the confidence of a match that has none
+HALF = 0.5 + 1e-6  # of the larger side of an image, with room for rounding
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,13 @@ def pack_objects(
     coordinates there is no frame and ``xy`` is None.
     """
     packed = {}
+    normalised = are_normalised(found.input.coordinates)
     for i, points in used.items():
         here = _positions(found.input, i)
         entry: dict[str, Any] = {"points": encode(points, "<u4"), "size": int(found.input.sizes[i]), "xy": None}
         if here is not None:
+            if normalised and i in sizes:
+                here = in_pixels(here, sizes[i])
             low, extent = (np.zeros(2), np.array(sizes[i], dtype=float)) if i in sizes else frame(here)
             share = np.nan_to_num((here[points] - low) / extent, nan=0.5)
             entry["xy"] = encode((share.clip(0, 1) * 65535).round(), "<u2")
@@ -178,6 +182,33 @@ def frame(positions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
     # A frame is never flatter than 1 : 4, so that points on a line can be told apart.
     extent = np.maximum(high - low, max((high - low).max() / 4, 1e-6)) * 1.08
     return (low + high) / 2 - extent / 2, extent
+
+
+def are_normalised(coordinates: NDArray[Any] | None) -> bool:
+    """Return whether positions, (m, 2), are OpenSfM's: the origin at the image's centre, the larger side 1.
+
+    They are if none lies farther than half a side from the origin and some are negative, which pixels are not.
+
+    Examples
+    --------
+    >>> are_normalised(np.array([[-0.5, 0.3], [0.2, np.nan]])), are_normalised(np.array([[0.0, 0.3], [812.0, 55.0]]))
+    (True, False)
+    """
+    if coordinates is None:
+        return False
+    known = coordinates[np.isfinite(coordinates)]
+    return bool((np.abs(known) <= HALF).all() and (known < 0).any())
+
+
+def in_pixels(positions: NDArray[Any], size: tuple[int, int]) -> NDArray[np.float64]:
+    """Return normalised positions, (n, 2), in pixels of an image of that width and height.
+
+    Examples
+    --------
+    >>> in_pixels(np.array([[0.0, 0.0], [-0.5, 0.25]]), (400, 200)).tolist()
+    [[200.0, 100.0], [0.0, 200.0]]
+    """
+    return np.asarray(positions, dtype=np.float64) * max(size) + np.array(size) / 2
 
 
 def _pair_codes(matchings: Matchings, k: int) -> Ints:
