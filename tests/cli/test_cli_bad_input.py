@@ -115,6 +115,11 @@ def test_bad_problems(run, tmp_path, name):
 BAD_OPTIONS = {
     "universe too small": (["--universe", "3"], "a universe of 3 points is smaller than object"),
     "universe no number": (["--universe", "many"], "--universe must be a whole number or auto, got 'many'"),
+    "universe not used": (["--method", "tracks", "--universe", "40"], "'tracks' finds the size of the universe itself"),
+    "option of another method": (
+        ["--option", "copies=0"],
+        "'copies' is an option of method tracks; add --method tracks",
+    ),
     "unknown method": (["--method", "fastt"], "unknown method 'fastt'; did you mean 'fast'?"),
     "unknown format": (["--format", "npy"], "unknown format 'npy'; did you mean 'npz'?"),
     "unknown option": (["--option", "nonsense=1"], "unknown option 'nonsense'"),

@@ -13,6 +13,7 @@ from stiefelsync import io
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.io.convert import find
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync import METHODS
 
 __all__ = [
     "Add", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe", "Unused",
@@ -93,6 +94,9 @@ def share_out(settings: Sequence[str], **takers: Iterable[str]) -> Mapping[str, 
         if not equals:
             raise InputError(f"--option {setting!r} has no value; write --option {name}=VALUE")
         known = {taker for taker, names in takers.items() if name in names}
+        others = [method.name for method in METHODS.values() if "method" in takers and name in method.options]
+        if not known and others:
+            raise InputError(f"{name!r} is an option of method {', '.join(others)}; add --method {others[0]}")
         if not known:
             raise unknown_name("option", name, sorted({n for names in takers.values() for n in names}) or ["none here"])
         for taker in known:
