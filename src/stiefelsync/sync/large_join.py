@@ -25,9 +25,9 @@ def join(
 ) -> tuple[Ints, int]:
     """Join pairs of tracks if that keeps more weight of matches.
 
-    Where both tracks have a point of the same object, one of the two is expelled and stays alone: the one with less
-    weight of matches into the two tracks, or all of one track, whichever keeps most. A join is made only if the weight
-    of matches inside tracks grows, so that without `places` the objective tr(PᵀWP) grows with every join.
+    Where both tracks have a point of the same object, one of the two is expelled and then a track of its own: the one
+    with less weight of matches into the two tracks, or all of one track, whichever keeps most. A join is made only if
+    the weight of matches inside tracks grows, so that without `places` the objective tr(PᵀWP) grows with every join.
 
     Two points of an object in the same place are one point found twice. As a match between the tracks would, they say
     that these belong together, so each such pair counts as one of average weight, if the join makes a longer track.
