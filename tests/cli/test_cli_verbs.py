@@ -168,6 +168,13 @@ def test_sync_writes_tracks_on_request(document, problem, tmp_path):
     assert len({row.split(",")[0] for row in rows[2:]}) == told["tracks"]
 
 
+def test_tracks_hold_what_follows_also_where_it_is_not_asked_for(document, problem, tmp_path):
+    page, out = tmp_path / "page.html", tmp_path / "tracks.csv"
+    told = document("sync", problem, "-o", out, "--to", "tracks", "--method", "fast", "--no-add", "--report", page)
+    assert told["matches_after"] == io.read(out).n_matches > told["matches_kept"]
+    assert "without --add" not in page.read_text(encoding="utf-8")
+
+
 def test_the_page_says_what_the_file_does_not_have(run, problem, tmp_path):
     page, said = tmp_path / "page.html", "without --add they are not written to out.h5."
     command = ("sync", problem, "-o", tmp_path / "out.h5", "--method", "fast", "--report", page)

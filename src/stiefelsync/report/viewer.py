@@ -17,7 +17,7 @@ __all__ = ["PairTable", "are_normalised", "choose_pairs", "encode", "frame", "in
 
 Ints = NDArray[np.int64]
 UNKNOWN = 255  # the confidence of a match that has none
-HALF = 0.5 + 1e-6  # of the larger side of an image, with room for rounding
+HALF = 0.55  # of the larger side of an image, with room for positions a little outside
 
 
 @dataclass(frozen=True)
@@ -187,11 +187,11 @@ def frame(positions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
 def are_normalised(coordinates: NDArray[Any] | None) -> bool:
     """Return whether positions, (m, 2), are OpenSfM's: the origin at the image's centre, the larger side 1.
 
-    They are if none lies farther than half a side from the origin and some are negative, which pixels are not.
+    They are if none lies much farther than half a side from the origin and some are negative, which pixels are not.
 
     Examples
     --------
-    >>> are_normalised(np.array([[-0.5, 0.3], [0.2, np.nan]])), are_normalised(np.array([[0.0, 0.3], [812.0, 55.0]]))
+    >>> are_normalised(np.array([[-0.501, 0.3], [0.2, np.nan]])), are_normalised(np.array([[0.0, 0.3], [812.0, 55.0]]))
     (True, False)
     """
     if coordinates is None:
