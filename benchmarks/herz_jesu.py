@@ -68,6 +68,7 @@ def answers(matchings: Matchings) -> Iterator[tuple[str, Bools]]:
     themselves = np.arange(matchings.n_points)
     yield "union-find, conflicting tracks discarded", kept(matchings, themselves, matchings, method="union-find")
     yield "tracks, without positions", kept(matchings, themselves, matchings, method="tracks", neighbours=0, copies=0)
+    yield "tracks, copies=0", kept(matchings, themselves, matchings, method="tracks", copies=0)
     yield "tracks", kept(matchings, themselves, matchings, method="tracks")
     merged, stands = merge_near(matchings, NEAR)
     yield f"tracks, keypoints within {NEAR:g} px as one", kept(matchings, stands, merged, method="tracks")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import herz_jesu, sceaux
+from benchmarks import herz_jesu, reconstruction
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import conflicts
@@ -58,8 +58,10 @@ def test_tracks_of_a_synthetic_scene(pycolmap: Any, tmp_path: Path, ratio: float
 def test_herz_jesu_with_true_cameras(data_dir: Path, source: str) -> None:
     problem, true = herz_jesu.load(data_dir / "herz-jesu-p8", source)
     assert true.mean() == pytest.approx({"matches": 0.975, "two_view_geometries": 0.999}[source], abs=5e-4)
-    given, discarded, cycles, tracks, near = (herz_jesu.rates(keep, true) for _, keep in herz_jesu.answers(problem))
-    for precision, recall, fscore in (cycles, tracks, near):
+    given, discarded, cycles, apart, tracks, near = (
+        herz_jesu.rates(keep, true) for _, keep in herz_jesu.answers(problem)
+    )
+    for precision, recall, fscore in (cycles, apart, tracks, near):
         assert precision > given[0]
         assert recall >= 0.98
         assert fscore > discarded[2]
@@ -71,13 +73,13 @@ def test_herz_jesu_with_true_cameras(data_dir: Path, source: str) -> None:
 @pytest.mark.slow
 def test_sceaux_is_reconstructed_as_well(pycolmap: Any, data_dir: Path, tmp_path: Path) -> None:
     original = data_dir / "sceaux" / "database.db"
-    clean = sceaux.clean(original, tmp_path / "clean.db")
+    clean = reconstruction.clean(original, tmp_path / "clean.db")
     before, after = io.read(original), io.read(clean)
     assert conflicts(before).count > 200
     assert conflicts(after).count == 0
     assert after.n_matches >= 0.97 * before.n_matches
     old, new = (
-        sceaux.medians([sceaux.reconstruct(database, data_dir / "sceaux" / "images", seed) for seed in range(3)])
+        reconstruction.medians([reconstruction.reconstruct(database, seed) for seed in range(3)])
         for database in (original, clean)
     )
     assert old.images == new.images == 11
