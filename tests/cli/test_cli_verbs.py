@@ -297,7 +297,7 @@ def test_compare_says_which_method_ran(run, document, problem, tmp_path, monkeyp
     size = told.partition("such as ")[2].partition(",")[0]
     rows = document("compare", problem, "--methods", "accurate,fast", "--universe", size)["methods"]
     assert {row["method"]: row["ran"] for row in rows} == {"accurate": "accurate", "fast": "fast"}
-    monkeypatch.setattr("stiefelsync.cli.compare._MOST_ENTRIES", 100)
+    monkeypatch.setattr(importlib.import_module("stiefelsync.sync.synchronise"), "_MOST_ENTRIES", 100)
     told = run("compare", problem, "--methods", "accurate,fast").stdout
     assert "too large for them, so tracks ran instead\n" in told
     usual = document("compare", problem)["methods"]

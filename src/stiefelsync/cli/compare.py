@@ -19,7 +19,7 @@ from stiefelsync.cli.terminal import number, percent, show, show_json, table, tr
 from stiefelsync.io.files import replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods
-from stiefelsync.sync.synchronise import _MOST_ENTRIES
+from stiefelsync.sync.synchronise import fits
 
 __all__ = ["run"]
 
@@ -94,7 +94,7 @@ def _handed_over(rows: list[Comparison], problem: Matchings) -> str:
     them = "it" if len(rows) == 1 else "them"
     text = f"{', '.join(row.method for row in rows)}: too large for {them}, so tracks ran instead"
     size = max(rows[0].universe or 0, int(problem.sizes.max()))
-    if size * problem.n_points > _MOST_ENTRIES:
+    if not fits(problem, size):
         return text
     return f"{text}; --universe N, such as {size}, runs {them} all the same"
 

@@ -111,7 +111,15 @@ def read(path: Path, format: str | None, settings: Sequence[str] = ()) -> Matchi
 
 
 def _value(text: str) -> Any:
-    """Return the Python literal that a text spells, else the text itself."""
+    """Return the Python literal that a text spells, else the text itself.
+
+    Examples
+    --------
+    >>> _value("2.5"), _value("false"), _value("two_view_geometries")
+    (2.5, False, 'two_view_geometries')
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError):

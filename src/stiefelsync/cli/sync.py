@@ -37,7 +37,6 @@ from stiefelsync.sync.synchronise import synchronise
 __all__ = ["run"]
 
 VERIFIED, RAW = TABLES
-OF_TRACKS = ("tracks", "opensfm")  # formats that hold what follows from matches, whether it is asked for or not
 
 
 def run(
@@ -85,7 +84,7 @@ def run(
     with progress(f"synchronising {input.name}") as callback:
         result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
     # Drawn before and written after the answer: what cannot be drawn leaves no file, nor does an answer not saved.
-    figures = _figures(result, writer.name in OF_TRACKS or (writer.adds if add is None else add))
+    figures = _figures(result, writer.whole or (writer.adds if add is None else add))
     text = None if page is None else report.render(problem, result, images=images, adds=figures["added_written"])
     figure = None if plot is None else plotting.overview(result, added=figures["added_written"])
     written = io.write(result, output, writer.name, like=model, add=add, **given["writer"])

@@ -104,6 +104,8 @@ class Format:
         Whether matches the input did not have are written when nothing is said.
     copies
         Whether all it writes are changed copies of a file of its own.
+    whole
+        Whether it holds tracks, and with them all that follows from the matches, asked for or not.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Format:
     loses: Callable[[Matchings], list[str]]
     adds: bool = True
     copies: bool = False
+    whole: bool = False
 
     @property
     def read_options(self) -> tuple[str, ...]:

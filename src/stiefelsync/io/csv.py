@@ -395,5 +395,6 @@ TRACKS = register(
         read_tracks,
         write_tracks,
         loses_tracks,
+        whole=True,
     )
 )

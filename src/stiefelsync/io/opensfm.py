@@ -51,7 +51,7 @@ def read(
         Whether pickled matches may be opened at all. Even then nothing but arrays is accepted.
     """
     if path.is_dir() or path.name.endswith(ENDING):
-        if not allow_pickle:
+        if allow_pickle is not True:  # any other value may be a slip
             raise FormatError(
                 f"{path} holds pickled Python objects, which could run code; pass allow_pickle=True if you trust it"
             )
@@ -184,4 +184,6 @@ def loses(matchings: Matchings) -> list[str]:
     return losses(matchings, where, sizes=False, weights=False) + follows(matchings, where)
 
 
-OPENSFM = register(Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses))
+OPENSFM = register(
+    Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses, whole=True)
+)

@@ -16,7 +16,7 @@ from stiefelsync.sync.projection import check_universe
 from stiefelsync.sync.registry import Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["choose", "synchronise"]
+__all__ = ["choose", "fits", "synchronise"]
 
 # A dense (m, d) relaxation beyond this many entries (2 GB) is refused …
 _MOST_ENTRIES = 250_000_000
@@ -73,7 +73,7 @@ def synchronise(
     watch = Stopwatch()
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
-    if chosen.sized and d * matchings.n_points > _MOST_ENTRIES:
+    if chosen.sized and not fits(matchings, d):
         raise InputError(
             f"method {method!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
             " use method='tracks', which needs none"
@@ -83,6 +83,17 @@ def synchronise(
     highest = -1 if labels is None else int(labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
     return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
+
+
+def fits(matchings: Matchings, universe: int) -> bool:
+    """Tell whether an m×d array for a universe of that size is small enough for the dense methods.
+
+    Examples
+    --------
+    >>> fits(Matchings.from_labels([0, 0], [1, 1]), 1_000)
+    True
+    """
+    return universe * matchings.n_points <= _MOST_ENTRIES
 
 
 def choose(
