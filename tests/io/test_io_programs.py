@@ -373,9 +373,9 @@ def test_opensfm_pickles_only_on_request(tmp_path, capsys):
     with gzip.open(folder / "a.jpg_matches.pkl.gz", "wb") as file:
         pickle.dump({"b.jpg": np.array([[0, 1], [2, 0]]), "c.jpg": []}, file)
     for path in (folder, folder / "a.jpg_matches.pkl.gz"):
-        for given in ({}, {"allow_pickle": False}, {"allow_pickle": "false"}, {"allow_pickle": 1}):
+        for options in ({}, {"allow_pickle": False}, {"allow_pickle": "false"}, {"allow_pickle": 1}):
             with pytest.raises(FormatError, match="could run code; pass allow_pickle=True"):
-                io.read(path, **given)
+                io.read(path, **options)
         problem = io.read(path, allow_pickle=True)
         assert problem.names == ("a.jpg", "b.jpg")
         assert problem.pair(0, 1).tolist() == [[0, 1], [2, 0]]
