@@ -123,8 +123,8 @@ def _components(matchings: Matchings) -> tuple[Ints, Bools]:
 
 def _bounded(weights: Floats) -> Floats:
     """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others."""
-    if not len(weights):
-        return weights
+    if (weights == weights[:1]).all():
+        return np.ones(len(weights))
     median = np.median(weights)
     share = np.minimum(weights / _MOST_WEIGHT, median) / median  # in this order nothing overflows
     return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
