@@ -27,7 +27,6 @@ from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.base import Written
-from stiefelsync.io.colmap import TABLES
 from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.sync.registry import find_method
@@ -35,8 +34,6 @@ from stiefelsync.sync.result import Synchronisation, how_decided
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["run"]
-
-VERIFIED, RAW = TABLES
 
 
 def run(
@@ -93,8 +90,8 @@ def run(
     figures["lost"] = _lost(result, writer, figures["added_written"], written)
     if written is not None:
         figures |= _of_file(figures, written)
-        if written.target == RAW:
-            figures["pairs_to_verify"] = _verified_pairs(model) - _verified_pairs(output)
+        if written.to_verify:
+            figures["pairs_to_verify"] = written.to_verify
         if written.target and (near or like is not None or written.target != written.source):
             for name, path in (("before", model), ("after", output)):
                 table = io.read(path, writer.name, source=written.target)
@@ -147,11 +144,6 @@ def _lost(result: Synchronisation, writer: io.Format, adds: bool, written: Writt
     if result.input.weights is not None and answer.weights is None and written is None:
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return lost
-
-
-def _verified_pairs(database: Path) -> int:
-    """Return the number of pairs with verified matches."""
-    return len(io.read(database, "colmap", source=VERIFIED).pair_objects)
 
 
 def _notes(figures: dict[str, Any], written: Written | None, output: Path, own: bool, near: float) -> list[str]:

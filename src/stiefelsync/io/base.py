@@ -66,6 +66,8 @@ class Written:
         Matches of the content that the original did not have and the copy has.
     source, target
         The tables that the matches were read from and written to, where a file has several.
+    to_verify
+        Pairs whose verified matches were dropped, to be computed again.
     """
 
     before: int
@@ -74,6 +76,7 @@ class Written:
     added: int
     source: str = ""
     target: str = ""
+    to_verify: int = 0
 
     @property
     def after(self) -> int:

@@ -256,11 +256,11 @@ def write(
                 original.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.execute("BEGIN IMMEDIATE")
-                _apply(copy, target, changed)
+                dropped = _apply(copy, target, changed)
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
-    return replace(written, source=source, target=target)
+    return replace(written, source=source, target=target, to_verify=dropped)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
@@ -325,14 +325,18 @@ def _changes(
     return changed, Written(len(keep), int(keep.sum()), len(held), sum(map(len, extra.values())))
 
 
-def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArray[np.uint32], bool]]) -> None:
+def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArray[np.uint32], bool]]) -> int:
+    """Write the new matches of pairs; return of how many the verified ones were dropped."""
+    dropped = 0
     for pair_id, (block, added) in changed.items():
         values = (len(block), block.tobytes(), pair_id)
         new = not copy.execute(f"UPDATE {target} SET rows = ?, cols = 2, data = ? WHERE pair_id = ?", values).rowcount
         if target == "matches":
             if new:
                 copy.execute("INSERT INTO matches (rows, data, pair_id, cols) VALUES (?, ?, ?, 2)", values)
-            copy.execute("DELETE FROM two_view_geometries WHERE pair_id = ?", (pair_id,))
+            verified = "FROM two_view_geometries WHERE pair_id = ?"
+            dropped += copy.execute(f"SELECT count(*) {verified} AND rows > 0", (pair_id,)).fetchone()[0]
+            copy.execute(f"DELETE {verified}", (pair_id,))
             continue
         if new:
             insert = f"INSERT INTO {target} (rows, data, pair_id, cols, config) VALUES (?, ?, ?, 2, {UNCALIBRATED})"
@@ -342,6 +346,7 @@ def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArr
             copy.execute(raised, (pair_id,))
         elif not len(block):
             copy.execute(f"UPDATE {target} SET config = {DEGENERATE} WHERE pair_id = ?", (pair_id,))
+    return dropped
 
 
 def next_command(path: str | Path, *, target: str | None = None, images: str | Path = "images") -> str:

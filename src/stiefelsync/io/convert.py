@@ -211,6 +211,8 @@ def convert(
         dropped = written.before - written.kept  # less, where a match of merged points stays as it was
     if dropped:
         lost.insert(0, f"{counted(dropped, 'match')} of {source} left out to make it one-to-one.")
+    if written is not None and written.to_verify:
+        lost.append(f"The verified matches of {counted(written.to_verify, 'pair')} are to be computed again.")
     if written is not None and (absent := matchings.n_matches - written.distinct - written.added):
         where = f"the table {written.target} of {model}" if written.target else model
         other = ", or choose another table with target= (--option target=NAME)" if written.target else ""
