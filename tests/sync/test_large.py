@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -287,7 +288,7 @@ def test_triangle_counts_are_entries_of_the_square(seed: int, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_squares_are_cycles_of_four_without_opposite_conflicts(seed: int) -> None:
+def test_squares_are_cycles_of_four_without_opposite_conflicts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     q = quotient(np.random.default_rng(seed))
     W = adjacency(q)
     cycles = np.zeros(q.n_edges, dtype=int)
@@ -300,6 +301,20 @@ def test_squares_are_cycles_of_four_without_opposite_conflicts(seed: int) -> Non
                 cycles[e] += int(not shares_an_object(q, a, c)) + int(not shares_an_object(q, b, d))
     value = cycles * q.weight / q.count
     np.testing.assert_allclose(large_rules.squares(q), value / (1 + value))
+    monkeypatch.setattr(large_rules, "_PATHS_PER_CHUNK", 3)
+    np.testing.assert_allclose(large_rules.squares(q), value / (1 + value))
+
+
+def test_squares_need_memory_for_the_edges_only() -> None:
+    rng, n, degree = np.random.default_rng(0), 4_000, 40  # two sides of n points: 6.4 million paths, no triangle
+    ends = np.stack([np.repeat(np.arange(n), degree), n + rng.integers(0, n, n * degree)], axis=1)
+    ends = np.unique(ends, axis=0)
+    q = large_merge.singletons(np.arange(2 * n), np.repeat([0, 1], n), ends, np.ones(len(ends)))
+    tracemalloc.start()
+    large_rules.squares(q)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400 * q.n_edges  # bytes; all paths at once would take several times that
 
 
 @pytest.mark.parametrize("k", [12, 80, 300])  # more than 64 objects do not fit into a word
