@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.accuracy import SEEDS, instance
 from stiefelsync import score, synchronise
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.likelihood import log_likelihood
-from stiefelsync.sync.refine import refine
+from stiefelsync.sync.likelihood.gauss_seidel import refine
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import log_likelihood
 
 SETTINGS = ["row 5 25 .6 .5", "row 5 30 .9 .3", "row 10 25 .6 .5", "mix 10 25 .6 .4", "row 30 25 .6 .9"]
 
@@ -27,10 +27,10 @@ def main() -> None:
         rows = []
         for seed in SEEDS:
             problem, truth, d = instance(setting, seed)
-            evidence = Evidence.of(problem, d)
+            table = MatchTable.of(problem, d)
             result = synchronise(problem, d, rng=seed)
-            oracle = refine(evidence, truth)[0]
-            base = log_likelihood(evidence, truth)
+            oracle = refine(table, truth)[0]
+            base = log_likelihood(table, truth)
             rows.append(
                 [
                     score(problem, truth).fscore,
@@ -38,7 +38,7 @@ def main() -> None:
                     result.outcome.details.get("expected_fscore", np.nan),
                     score(oracle, truth).fscore,
                     result.outcome.details["log_likelihood"] - base,
-                    log_likelihood(evidence, oracle) - base,
+                    log_likelihood(table, oracle) - base,
                 ]
             )
             print(_row(setting, str(seed), rows[-1]), flush=True)

@@ -19,7 +19,7 @@ from stiefelsync import Matchings
 from stiefelsync.datasets import house
 from stiefelsync.matching.metrics import score
 from stiefelsync.sync import methods  # noqa: F401  registers them
-from stiefelsync.sync.registry import METHODS, Outcome
+from stiefelsync.sync.method import METHODS, Outcome
 
 # Names in the table of the authors' results.
 AUTHORS = {

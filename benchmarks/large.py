@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from stiefelsync import Matchings, datasets, score
-from stiefelsync.sync.registry import find_method
+from stiefelsync.sync.method import find_method
 
 WRONG = (0.0, 0.1, 0.3, 0.5)
 REPEATS = 5

@@ -39,7 +39,7 @@ def timed(function: Any) -> tuple[NDArray[np.float64], Any]:
 def ratio(case: str, n_iter: int | None) -> int:
     """Print the time of Algorithm 1 with projection over the presets' on one problem; return its iterations."""
     from stiefelsync import score, synchronise
-    from stiefelsync.sync.projection import project
+    from stiefelsync.sync.rounding import project
 
     problem, truth, d = instance(CASES[case], 0)
     W, rng = problem.to_matrix(), np.random.default_rng(0)

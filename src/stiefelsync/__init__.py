@@ -6,7 +6,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import Score, score
 from stiefelsync.stiefel.result import StiefelResult
 from stiefelsync.stiefel.solve import sparse_stiefel, two_stage
-from stiefelsync.sync.registry import METHODS
+from stiefelsync.sync.method import METHODS
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 

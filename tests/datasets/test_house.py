@@ -13,7 +13,7 @@ from stiefelsync import FormatError, InputError
 from stiefelsync.datasets import house
 from stiefelsync.datasets.fetch import RemoteFile, cache_dir, fetch, find
 from stiefelsync.matching import score
-from stiefelsync.sync.projection import project
+from stiefelsync.sync.rounding import project
 
 
 @pytest.fixture

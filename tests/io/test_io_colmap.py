@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 
 from stiefelsync import FormatError, InputError, Matchings, io, synchronise
 from stiefelsync.io import colmap, sqlite
+from stiefelsync.matching.copies import representatives
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.inspection import inspect
-from stiefelsync.matching.near import representatives
 from tests.io.colmap_schemas import SCHEMAS, build, dump, pair_id
 from tests.io.problems import problems
 

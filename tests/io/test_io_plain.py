@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from scipy import sparse
 
 from stiefelsync import FormatError, InputError, Matchings, io
-from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 from tests.io.problems import labellings, problems
 

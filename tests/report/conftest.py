@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 from stiefelsync.datasets import synthetic
 from stiefelsync.datasets.cameras import CameraScene, camera_scene
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 
 

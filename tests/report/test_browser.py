@@ -14,7 +14,7 @@ from stiefelsync import io
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import change, render, save, write_report
-from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 

@@ -13,7 +13,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.collect import Change, change, match_matrix, worst_conflicts
 from stiefelsync.report.viewer import choose_pairs, pack_objects, pack_pairs
-from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 
 

@@ -20,7 +20,7 @@ from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import add_notes, render, write_report
 from stiefelsync.report.pictures import find_images, take_pictures
-from stiefelsync.sync.registry import Outcome
+from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 
 NASTY = (

@@ -11,8 +11,8 @@ import pytest
 from benchmarks import herz_jesu, reconstruction
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.errors import InputError
+from stiefelsync.matching.copies import merge_near
 from stiefelsync.matching.graph import conflicts
-from stiefelsync.matching.near import merge_near
 
 
 @pytest.fixture(scope="module")

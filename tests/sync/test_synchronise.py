@@ -15,7 +15,7 @@ from scipy.io import loadmat
 from stiefelsync import METHODS, ConvergenceWarning, InputError, Matchings, datasets, score, synchronise
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
-from stiefelsync.sync.projection import assign_sparse, project
+from stiefelsync.sync.rounding import assign_sparse, project
 from tests.matching.strategies import labellings, problems
 
 module = importlib.import_module("stiefelsync.sync.synchronise")

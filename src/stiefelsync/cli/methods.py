@@ -10,7 +10,7 @@ import typer
 from stiefelsync.cli.options import Json, Unused
 from stiefelsync.cli.terminal import facts, show, show_json, table
 from stiefelsync.sync import METHODS
-from stiefelsync.sync.registry import Method, find_method
+from stiefelsync.sync.method import Method, find_method
 
 __all__ = ["run"]
 

@@ -29,7 +29,7 @@ from stiefelsync.errors import InputError, counted
 from stiefelsync.io.base import Written
 from stiefelsync.io.convert import find, output_format
 from stiefelsync.matching.graph import conflicts
-from stiefelsync.sync.registry import find_method
+from stiefelsync.sync.method import find_method
 from stiefelsync.sync.result import Synchronisation, how_decided
 from stiefelsync.sync.synchronise import synchronise
 

@@ -22,7 +22,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from stiefelsync.sync.registry import Callback, Progress
+from stiefelsync.sync.method import Callback, Progress
 
 __all__ = [
     "complain",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.experiments.records import Record
 from stiefelsync.experiments.tasks import INPUT, Task
-from stiefelsync.sync.registry import METHODS
+from stiefelsync.sync.method import METHODS
 
 __all__ = [
     "ABLATION",

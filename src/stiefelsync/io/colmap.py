@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.sqlite import is_sqlite, snapshot
+from stiefelsync.matching.copies import representatives
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.near import representatives
 
 __all__ = ["COLMAP", "check_same_table", "next_command"]
 
@@ -149,7 +149,7 @@ def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, 
         Verified or raw matches; None takes the verified ones if there are any.
     merge_px
         Take keypoints of one image no farther apart than this for one point where a chain of matches connects them,
-        as :func:`~stiefelsync.matching.near.merge_near` does.
+        as :func:`~stiefelsync.matching.copies.merge_near` does.
     """
     with snapshot(path) as connection:
         _check_tables(connection, path)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.registry import find_method
+from stiefelsync.sync.method import find_method
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["Measurement", "Track", "TracksEstimator"]

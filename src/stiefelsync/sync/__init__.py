@@ -1,6 +1,6 @@
 """The synchroniser: split, solve, project, refine, merge."""
 
-from stiefelsync.sync.registry import METHODS, Method, Outcome, Progress
+from stiefelsync.sync.method import METHODS, Method, Outcome, Progress
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error, score
-from stiefelsync.sync.registry import Method, find_method
+from stiefelsync.sync.method import Method, find_method
 from stiefelsync.sync.synchronise import choose, synchronise
 
 __all__ = ["USUAL", "Comparison", "compare", "default_methods"]

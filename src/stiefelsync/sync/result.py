@@ -15,7 +15,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
-from stiefelsync.sync.registry import METHODS, Outcome
+from stiefelsync.sync.method import METHODS, Outcome
 
 if TYPE_CHECKING:
     from stiefelsync.matching.universe import UniverseEstimate

@@ -12,9 +12,9 @@ from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
-from stiefelsync.sync.projection import check_universe
-from stiefelsync.sync.registry import Callback, Method, Progress, Stopwatch, find_method
+from stiefelsync.sync.method import Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.rounding import check_universe
 
 __all__ = ["choose", "fits", "synchronise"]
 

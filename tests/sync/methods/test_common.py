@@ -15,7 +15,7 @@ from stiefelsync.datasets import synthetic
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import score
-from stiefelsync.sync.registry import METHODS, Outcome
+from stiefelsync.sync.method import METHODS, Outcome
 from stiefelsync.sync.synchronise import synchronise
 
 # How far the fscore may move when objects, or the points within them, are put in another order. Methods without entry

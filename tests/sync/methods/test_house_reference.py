@@ -13,7 +13,7 @@ from stiefelsync.datasets import house
 from stiefelsync.matching.metrics import objective, score
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.methods import eig_manopt, eigs_manopt, orthit_manopt, subgradient
-from stiefelsync.sync.start import rotate
+from stiefelsync.sync.spectral_start import rotate
 
 pytestmark = pytest.mark.data
 

@@ -13,9 +13,9 @@ from stiefelsync.errors import MissingExtraError
 from stiefelsync.matching.metrics import score
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.method import METHODS
 from stiefelsync.sync.methods import eigs_manopt, orthogonal_iteration, subgradient, two_stage, two_stage_bt
 from stiefelsync.sync.methods._trust_regions import rotate_by_trust_regions
-from stiefelsync.sync.registry import METHODS
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

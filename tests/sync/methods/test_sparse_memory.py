@@ -9,7 +9,7 @@ import pytest
 
 import stiefelsync.sync.methods  # noqa: F401
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.registry import METHODS
+from stiefelsync.sync.method import METHODS
 
 DENSE = {"eig-manopt", "matchals"}
 K, D = 300, 20

@@ -11,9 +11,9 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History
 from stiefelsync.stiefel.secondary import secondary
 from stiefelsync.stiefel.subspace import Subspace, dominant_subspace
+from stiefelsync.sync.method import Outcome, Stopwatch
 from stiefelsync.sync.methods._eigen import pad_columns
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.registry import Outcome, Stopwatch
+from stiefelsync.sync.rounding import project
 
 __all__ = ["finish", "stage_one"]
 

@@ -12,9 +12,9 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.secondary import gradient_matrix
 from stiefelsync.stiefel.subspace import Subspace
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.methods._eigen import signs
 from stiefelsync.sync.methods._stages import finish
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
 
 __all__ = ["finish_by_trust_regions", "rotate_by_trust_regions"]
 

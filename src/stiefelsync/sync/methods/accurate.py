@@ -11,15 +11,15 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.subspace import dominant_subspace
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.likelihood import Tally, beta_fit, odds, tally
-from stiefelsync.sync.meanfield import mean_field
-from stiefelsync.sync.moves import merge
-from stiefelsync.sync.posterior import decide, pair_scores, sample
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.refine import refine, withdraw
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.start import rotate, spectral_start, start_size
+from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.mean_field import mean_field
+from stiefelsync.sync.likelihood.merge_labels import merge
+from stiefelsync.sync.likelihood.model import BlockCounts, beta_fit, block_counts, log_odds
+from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.rounding import project
+from stiefelsync.sync.spectral_start import rotate, spectral_start, start_size
 
 __all__ = ["accurate"]
 
@@ -75,8 +75,8 @@ def accurate(
     report: Any = callback or (lambda _: False)
     watch = Stopwatch()
     with watch("start"):
-        A = search.evidence.matrix(search.evidence.weights)
-        start = search.start(search.evidence.weights, 1.0, start_size(A, matchings.sizes, universe))
+        A = search.table.matrix(search.table.weights)
+        start = search.start(search.table.weights, 1.0, start_size(A, matchings.sizes, universe))
     with watch("refinement"):
         search.refine(start)
         search.soften(start if search.small else search.labels)
@@ -98,7 +98,7 @@ def accurate(
     if matchings.n_objects <= _FEW and matchings.n_points <= _DENSE:
         with watch("posterior"):
             labels, details["expected_fscore"] = search.decide()
-    labels = withdraw(search.evidence, labels)
+    labels = withdraw(search.table, labels)
     return Outcome(labels=labels, U=search.U, n_iter=search.tried, timings=watch.seconds, details=details)
 
 
@@ -107,23 +107,23 @@ class _Search:
 
     def __init__(self, matchings: Matchings, universe: int, rng: np.random.Generator) -> None:
         self.matchings, self.rng = matchings, rng
-        self.evidence = Evidence.of(matchings, universe)
-        self.small = len(self.evidence.indices) * universe < _SMALL
+        self.table = MatchTable.of(matchings, universe)
+        self.small = len(self.table.indices) * universe < _SMALL
         self.value, self.tried = -np.inf, 0
         self.labels: Ints = np.full(matchings.n_points, -1, dtype=np.int64)
-        self.blocks: Tally | None = None
+        self.blocks: BlockCounts | None = None
         self.refined: set[bytes] = set()
         self.U: NDArray[Any] | None = None
 
     def start(self, weights: NDArray[np.float64], diagonal: float, d: int) -> Ints:
         """Return the projected spectral start with d labels and the matches so weighted."""
         d = min(d, self.matchings.n_points)
-        self.U = spectral_start(self.evidence.matrix(weights), d, rng=self.rng, diagonal=diagonal, near=self.U)
+        self.U = spectral_start(self.table.matrix(weights), d, rng=self.rng, diagonal=diagonal, near=self.U)
         return project(self.U, self.matchings.sizes)
 
-    def weigh(self) -> Tally:
+    def weigh(self) -> BlockCounts:
         """Take the reliability of every block from the best labels."""
-        self.blocks, self.refined = tally(self.evidence, self.labels), set()
+        self.blocks, self.refined = block_counts(self.table, self.labels), set()
         return self.blocks
 
     def refine(self, labels: Ints) -> None:
@@ -132,34 +132,34 @@ class _Search:
         if labels.tobytes() in self.refined:
             return
         self.refined.add(labels.tobytes())
-        labels = refine(self.evidence, labels, blocks=self.blocks)[0]
-        labels, value = merge(self.evidence, labels, blocks=self.blocks)
+        labels = refine(self.table, labels, blocks=self.blocks)[0]
+        labels, value = merge(self.table, labels, blocks=self.blocks)
         self.refined.add(labels.tobytes())
         if value > self.value:
             self.labels, self.value = labels, value
 
     def soften(self, labels: Ints) -> None:
         """Refine labels by way of soft ones."""
-        soft, _ = mean_field(self.evidence, labels, blocks=self.blocks)
+        soft, _ = mean_field(self.table, labels, blocks=self.blocks)
         self.refine(project(soft, self.matchings.sizes))
 
     def uneven(self) -> bool:
         """Return whether some blocks are clearly more reliable than others under the best labels."""
-        return beta_fit(*tally(self.evidence, self.labels).reliability, least=0.5)[1] < _EVEN
+        return beta_fit(*block_counts(self.table, self.labels).reliability, least=0.5)[1] < _EVEN
 
     def reweight(self) -> None:
         """Weight every block by its reliability under the best labels, refine these and start again."""
         blocks = self.weigh()
-        rates = odds(self.evidence, blocks, blocks)
+        rates = log_odds(self.table, blocks, blocks)
         used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
         if self.small:
             self.soften(self.labels)
         again = self.start(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
         self.refine(again)
         self.soften(again if self.small else self.labels)
-        if self.small and self.evidence.partial and self.matchings.n_points <= _DENSE:
+        if self.small and self.table.partial and self.matchings.n_points <= _DENSE:
             # Where matches alone say too little, who is seen by whom can still tell points apart.
-            T = pair_scores(self.evidence, rates)
+            T = pair_scores(self.table, rates)
             self.refine(project(rotate(dominant_subspace(T, used, method="eigh").V), self.matchings.sizes))
 
     def restart(self) -> None:
@@ -173,8 +173,8 @@ class _Search:
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
-        counts = tally(self.evidence, self.labels)
-        T = pair_scores(self.evidence, odds(self.evidence, counts))
-        P, _ = sample(T, self.evidence, self.labels, rng=self.rng)
-        labels, promised, expected = decide(P, self.evidence, self.labels)
+        counts = block_counts(self.table, self.labels)
+        T = pair_scores(self.table, log_odds(self.table, counts))
+        P, _ = sample(T, self.table, self.labels, rng=self.rng)
+        labels, promised, expected = decide(P, self.table, self.labels)
         return (labels, promised) if promised > expected + _PROMISE else (self.labels, expected)

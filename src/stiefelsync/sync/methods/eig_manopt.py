@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._stages import stage_one
 from stiefelsync.sync.methods._trust_regions import finish_by_trust_regions
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
 
 __all__ = ["run"]
 

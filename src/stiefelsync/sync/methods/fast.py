@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.refine import refine, withdraw
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.start import spectral_start, start_size
+from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.rounding import project
+from stiefelsync.sync.spectral_start import spectral_start, start_size
 
 __all__ = ["fast"]
 
@@ -43,8 +43,8 @@ def fast(
     watch = Stopwatch()
     report: Any = callback or (lambda _: False)
     with watch("start"):
-        evidence = Evidence.of(matchings, universe)
-        A = evidence.matrix(evidence.weights)
+        table = MatchTable.of(matchings, universe)
+        A = table.matrix(table.weights)
         d = start_size(A, matchings.sizes, universe)
         most = 30 if A.nnz * d < _SMALL else _PRODUCTS
         U = spectral_start(A, d, rng=rng, max_products=most)
@@ -53,7 +53,7 @@ def fast(
         labels = project(U, matchings.sizes)
     report(Progress("projection", 2, 3))
     with watch("refinement"):
-        labels, sweeps = refine(evidence, labels)
-        labels = withdraw(evidence, labels)
+        labels, sweeps = refine(table, labels)
+        labels = withdraw(table, labels)
     report(Progress("refinement", 3, 3))
     return Outcome(labels=labels, U=U, n_iter=sweeps, timings=watch.seconds)

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["project_capped", "run"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["run"]
 

@@ -9,9 +9,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, pad_columns, signs
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.rounding import project
 
 __all__ = ["factorise", "rotate_blocks", "run"]
 

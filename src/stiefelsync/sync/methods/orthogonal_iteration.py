@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._stages import finish, stage_one
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
 
 __all__ = ["run"]
 

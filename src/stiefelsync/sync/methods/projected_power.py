@@ -8,10 +8,10 @@ from scipy.sparse import csr_array
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs
 from stiefelsync.sync.methods.spectral import largest_clusters, spectral_labels
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.rounding import project
 
 __all__ = ["run"]
 

@@ -11,8 +11,8 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import State
 from stiefelsync.stiefel.secondary import sparsity
 from stiefelsync.stiefel.solve import sparse_stiefel
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.rounding import project
 
 __all__ = ["relay", "run"]
 

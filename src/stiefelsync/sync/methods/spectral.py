@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
-from stiefelsync.sync.projection import project
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.rounding import project
 
 __all__ = ["largest_clusters", "run", "spectral_labels", "unit_rows"]
 

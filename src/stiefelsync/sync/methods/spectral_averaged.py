@@ -8,10 +8,10 @@ from scipy.sparse import csr_array
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full, pad_columns
 from stiefelsync.sync.methods.spectral import largest_clusters, spectral_labels, unit_rows
-from stiefelsync.sync.projection import assign_sparse, project
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.rounding import assign_sparse, project
 
 __all__ = ["run"]
 

@@ -9,9 +9,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, signs
 from stiefelsync.sync.methods._stages import finish
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["run"]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbours import neighbour_support
-from stiefelsync.sync.large import solve_large
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.matching.neighbour_support import neighbour_support
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.tracks.grow import solve_large
 
 __all__ = ["tracks"]
 
@@ -43,15 +43,15 @@ def tracks(
     neighbours: int = 8,
     copies: float = 0.001,
 ) -> Outcome:
-    """Weigh matches by their neighbours, where positions are known; then :func:`~stiefelsync.sync.large.solve_large`.
+    """Weigh matches by their neighbours where positions are known, then grow tracks along them.
 
-    A match that moves with none of its nearest matches (:func:`~stiefelsync.matching.neighbours.neighbour_support`)
-    counts for nothing, any other by its support. This finds the wrong matches that close no cycle. Where motion is not
-    smooth, so that less than a quarter of the matches have a support of ½, positions say nothing and all count alike.
-    So it is between objects with no more matches than neighbours are asked.
+    A match that moves with none of its nearest matches (``neighbour_support``) counts for nothing, any other by its
+    support. This finds the wrong matches that close no cycle. Where motion is not smooth, so that less than a quarter
+    of the matches have a support of ½, positions say nothing and all count alike. The same holds between objects with
+    no more matches than neighbours are asked.
 
     A point found twice has its matches shared out among the two copies, and a track can hold only one of them. Tracks
-    that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.large_join.join`).
+    that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.tracks.join.join`).
 
     Parameters
     ----------

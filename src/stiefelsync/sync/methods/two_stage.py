@@ -8,9 +8,9 @@ from numpy.typing import DTypeLike
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.iterate import Rotation, iterate
 from stiefelsync.stiefel.steps import gradient
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._stages import finish, stage_one
 from stiefelsync.sync.methods.sparse_stiefel import relay
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
 
 __all__ = ["run"]
 

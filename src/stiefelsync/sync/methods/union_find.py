@@ -7,7 +7,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.registry import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 
 __all__ = ["run"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.large_join import join
-from stiefelsync.sync.large_merge import Quotient, merge, prune, singletons, trees
-from stiefelsync.sync.large_rules import Rule, evidence, few_choices, squares, triangles
-from stiefelsync.sync.registry import Callback, Outcome, Progress, Stopwatch
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
+from stiefelsync.sync.tracks.clusters import Quotient, merge, prune, singletons, trees
+from stiefelsync.sync.tracks.join import join
+from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
 __all__ = ["solve_large"]
 
@@ -49,9 +49,9 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
 
     From the second round on two or more matches between the same two clusters come before all of these. If matches have
     different weights, a second answer is made by merging along the *heaviest first*, and each component has
-    the one of the two that keeps more weight. At last tracks that a conflict keeps apart are joined where the matches
-    between them outweigh those of the points given up for it (:func:`~stiefelsync.sync.large_join.join`). What then has
-    no support stays unmatched.
+    the one of the two that keeps more weight. Finally, tracks that a conflict keeps apart are joined where the
+    matches between them outweigh those of the points given up for it (:func:`~stiefelsync.sync.tracks.join.join`). What
+    then has no support stays unmatched.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _grow(
             rule = partial(few_choices, most=max(n_matches // max(wrong, 1), 1))
         merged = q.n
         while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
-            gain = evidence(q, rule)
+            gain = rule_gain(q, rule)
             if not (gain > 0).any():
                 break
             before = q.n

@@ -1,4 +1,4 @@
-"""Evidence that two clusters of points are the same universe point, from strong to weak.
+"""MatchTable that two clusters of points are the same universe point, from strong to weak.
 
 Every rule takes a quotient whose edges are free of conflict and returns one number per edge: 0 where it has nothing to
 say, else in (0, 1], and the larger the sooner the edge should be merged.
@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import Quotient, conflicting, find, ordered, runs, spread
+from stiefelsync.sync.tracks.clusters import Quotient, conflicting, find, ordered, runs, spread
 
-__all__ = ["Rule", "evidence", "few_choices", "parallel", "squares", "triangle_counts", "triangles"]
+__all__ = ["Rule", "few_choices", "parallel", "rule_gain", "squares", "triangle_counts", "triangles"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ _PATHS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 _HUB = 64
 
 
-def evidence(q: Quotient, rule: Rule) -> Floats:
+def rule_gain(q: Quotient, rule: Rule) -> Floats:
     """Return the evidence of one rule, with parallel matches before everything else; shape (E,)."""
     gain, bundle = rule(q), parallel(q)
     some = np.flatnonzero(bundle > 0)

@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.likelihood import Odds
-from stiefelsync.sync.refine import assign
+from stiefelsync.sync.likelihood.gauss_seidel import assign
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import LogOdds
 
 __all__ = ["decide", "pair_scores", "sample"]
 
@@ -22,29 +22,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def pair_scores(evidence: Evidence, rates: Odds) -> Floats:
+def pair_scores(table: MatchTable, rates: LogOdds) -> Floats:
     """Return T, shape (m, m): what two points of different objects earn by carrying the same label; zero otherwise.
 
-    ``T_ab = α W_ab + ½ X_aj + ½ X_bi`` for a in i, b in j, in the notation of :mod:`stiefelsync.sync.likelihood`.
+    ``T_ab = α W_ab + ½ X_aj + ½ X_bi`` for a in i, b in j, in the notation of :mod:`stiefelsync.sync.likelihood.model`.
 
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
-    >>> pair_scores(evidence, Odds(np.ones(2), 1.0, None, -0.5 * evidence.compared)).tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
+    >>> pair_scores(table, LogOdds(np.ones(2), 1.0, None, -0.5 * table.compared)).tolist()
     [[0.0, 0.0, -0.5], [0.0, 0.0, 0.5], [-0.5, 0.5, 0.0]]
     """
-    owner = evidence.owner
+    owner = table.owner
     X = rates.size[owner]
     if rates.seen is not None:
-        X = X + evidence.by_object(rates.seen).toarray()
+        X = X + table.by_object(rates.seen).toarray()
     half = 0.5 * X[:, owner]
-    return np.asarray(evidence.matrix(rates.right).toarray() + half + half.T)
+    return np.asarray(table.matrix(rates.right).toarray() + half + half.T)
 
 
 def sample(
     T: Floats,
-    evidence: Evidence,
+    table: MatchTable,
     labels: Ints,
     *,
     rng: np.random.Generator,
@@ -81,17 +81,17 @@ def sample(
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
     >>> T = np.array([[0, 0, 0], [0, 0, 9.0], [0, 9.0, 0]])
-    >>> sample(T, evidence, np.array([0, 1, 1]), rng=np.random.default_rng(0))[0].round(1).tolist()
+    >>> sample(T, table, np.array([0, 1, 1]), rng=np.random.default_rng(0))[0].round(1).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
     """
-    m, k, d = len(labels), evidence.matchings.n_objects, evidence.d
-    table = np.zeros((m + 1, m + 1))  # point m is nobody
-    table[:m, :m] = T
-    flat = table.ravel()
+    m, k, d = len(labels), table.matchings.n_objects, table.d
+    padded = np.zeros((m + 1, m + 1))  # point m is nobody
+    padded[:m, :m] = T
+    flat = padded.ravel()
     member = np.full((chains, d, k), m)
-    member[:, labels, evidence.owner] = np.arange(m)
+    member[:, labels, table.owner] = np.arange(m)
     chain = np.arange(chains)[:, None]
     together = np.zeros((m, m))
     label = np.empty((chains, m + 1), dtype=np.int64)
@@ -111,12 +111,12 @@ def sample(
             label[chain[..., None], member] = np.arange(d)[:, None]
             together += (label[:, :m, None] == label[:, None, :m]).sum(axis=0)
             samples += chains
-    value = table[member[..., None], member[..., None, :]].sum(axis=(1, 2, 3))
+    value = padded[member[..., None], member[..., None, :]].sum(axis=(1, 2, 3))
     label[chain[..., None], member] = np.arange(d)[:, None]
     return together / max(samples, 1), label[np.argsort(-value, kind="stable"), :m]
 
 
-def decide(P: Floats, evidence: Evidence, labels: Ints, *, max_iter: int = 10) -> tuple[Ints, float, float]:
+def decide(P: Floats, table: MatchTable, labels: Ints, *, max_iter: int = 10) -> tuple[Ints, float, float]:
     """Return the consistent labels of largest expected fscore found, -1 = unmatched, that fscore, and the start's.
 
     For pair probabilities P the expected fscore of a labelling is about 2 Σ_kept P / (n_kept + Σ P). Its maximiser, of
@@ -133,17 +133,17 @@ def decide(P: Floats, evidence: Evidence, labels: Ints, *, max_iter: int = 10) -
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
-    >>> decide(np.array([[1, 0, 0.1], [0, 1, 0.8], [0.1, 0.8, 1]]), evidence, np.array([0, 1, 0]))[0].tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
+    >>> decide(np.array([[1, 0, 0.1], [0, 1, 0.8], [0.1, 0.8, 1]]), table, np.array([0, 1, 0]))[0].tolist()
     [-1, 0, 0]
     """
-    owner, offsets = evidence.owner, evidence.matchings.offsets.tolist()
+    owner, offsets = table.owner, table.matchings.offsets.tolist()
     other = owner[:, None] != owner
     P = np.where(other, P, 0.0)
     expected = P.sum()
     labels, f, first = labels.copy(), -1.0, None
     for _ in range(max_iter):
-        U = evidence.one_hot(labels)
+        U = table.one_hot(labels)
         kept = ((U @ U.T) > 0) & other
         after = 2 * float(P[kept].sum()) / max(float(kept.sum()) + float(expected), 1e-12)
         first = after if first is None else first

@@ -1,4 +1,4 @@
-"""Do matches that start side by side end side by side? Evidence from positions, where cycles have none."""
+"""Do matches that start side by side end side by side? MatchTable from positions, where cycles have none."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.large_merge import mutual_best, ordered, runs, trees
+from stiefelsync.sync.tracks.clusters import mutual_best, ordered, runs, trees
 
 __all__ = ["join"]
 

@@ -14,14 +14,14 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel import product
 from stiefelsync.stiefel.product import sparse_product
-from stiefelsync.sync import start
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.likelihood import beta_fit, log_likelihood, odds, soft_tally, tally
-from stiefelsync.sync.meanfield import mean_field, sinkhorn
-from stiefelsync.sync.moves import merge
-from stiefelsync.sync.posterior import decide, pair_scores, sample
-from stiefelsync.sync.refine import _State, ascend, assign, gauss_seidel, withdraw
-from stiefelsync.sync.start import dominant, rotate, spectral_start
+from stiefelsync.sync import spectral_start as start
+from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, assign, gauss_seidel, withdraw
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
+from stiefelsync.sync.likelihood.merge_labels import merge
+from stiefelsync.sync.likelihood.model import beta_fit, block_counts, log_likelihood, log_odds, soft_block_counts
+from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
+from stiefelsync.sync.spectral_start import dominant, rotate, spectral_start
 
 
 def random_labels(matchings, d, rng):
@@ -39,12 +39,12 @@ def problem(request):
     return matchings, truth
 
 
-def pair_score(evidence, rates, a, b):
+def pair_score(table, rates, a, b):
     """T_ab by the formula of the module, from scratch."""
-    i, j = evidence.owner[a], evidence.owner[b]
-    W = evidence.matrix(rates.right).toarray()
-    matched = evidence.by_object(np.ones(len(evidence.indices))).toarray() > 0
-    seen = np.zeros(matched.shape) if rates.seen is None else evidence.by_object(rates.seen).toarray()
+    i, j = table.owner[a], table.owner[b]
+    W = table.matrix(rates.right).toarray()
+    matched = table.by_object(np.ones(len(table.indices))).toarray() > 0
+    seen = np.zeros(matched.shape) if rates.seen is None else table.by_object(rates.seen).toarray()
     X_aj, X_bi = rates.size[i, j] + seen[a, j] * matched[a, j], rates.size[j, i] + seen[b, i] * matched[b, i]
     return 0.0 if i == j else W[a, b] + 0.5 * X_aj + 0.5 * X_bi
 
@@ -52,28 +52,28 @@ def pair_score(evidence, rates, a, b):
 @pytest.mark.parametrize("with_blocks", [False, True])
 def test_all_forms_of_the_score_agree(problem, with_blocks):
     matchings, _ = problem
-    evidence = Evidence.of(matchings, 14)
+    table = MatchTable.of(matchings, 14)
     labels = random_labels(matchings, 14, np.random.default_rng(0))
-    counts = tally(evidence, labels)
-    rates = odds(evidence, counts, counts if with_blocks else None)
-    U = evidence.one_hot(labels)
-    soft = rates.scores(evidence, U, evidence.matrix(rates.right) @ U)
-    hard = _State(evidence, labels, rates).scores(0, matchings.n_objects)
+    counts = block_counts(table, labels)
+    rates = log_odds(table, counts, counts if with_blocks else None)
+    U = table.one_hot(labels)
+    soft = rates.scores(table, U, table.matrix(rates.right) @ U)
+    hard = _State(table, labels, rates).scores(0, matchings.n_objects)
     np.testing.assert_allclose(hard, soft, atol=1e-9)
-    T = pair_scores(evidence, rates)
+    T = pair_scores(table, rates)
     k = matchings.n_objects
-    O = evidence.occupancy(labels)
+    O = table.occupancy(labels)
     prior = rates.prior(O.sum(axis=0) - O, k) * np.ones((k, 1))
-    np.testing.assert_allclose(T @ U + prior[evidence.owner], soft, atol=1e-9)
+    np.testing.assert_allclose(T @ U + prior[table.owner], soft, atol=1e-9)
     for a, b in np.random.default_rng(1).integers(matchings.n_points, size=(20, 2)):
-        assert T[a, b] == pytest.approx(pair_score(evidence, rates, a, b), abs=1e-9)
+        assert T[a, b] == pytest.approx(pair_score(table, rates, a, b), abs=1e-9)
 
 
 def test_soft_and_hard_counts_agree_on_hard_labels(problem):
     matchings, truth = problem
-    evidence = Evidence.of(matchings, 12)
-    U = evidence.one_hot(truth)
-    hard, soft = tally(evidence, truth), soft_tally(evidence, U, evidence.matrix(evidence.weights) @ U)
+    table = MatchTable.of(matchings, 12)
+    U = table.one_hot(truth)
+    hard, soft = block_counts(table, truth), soft_block_counts(table, U, table.matrix(table.weights) @ U)
     np.testing.assert_allclose(soft.rates, hard.rates)
     np.testing.assert_allclose(soft.holders, hard.holders)
 
@@ -81,16 +81,16 @@ def test_soft_and_hard_counts_agree_on_hard_labels(problem):
 def test_hard_labels_are_multiplied_as_a_matrix_is(problem):
     matchings, _ = problem
     matchings = matchings.with_weights(np.random.default_rng(1).random(matchings.n_matches) + 0.1)
-    evidence = Evidence.of(matchings, 14)
+    table = MatchTable.of(matchings, 14)
     labels = random_labels(matchings, 14, np.random.default_rng(0))
     labels[::5] = -1
-    W = evidence.matrix(evidence.weights)
+    W = table.matrix(table.weights)
     np.testing.assert_allclose(W.toarray() + np.eye(len(labels)), _mean_one(matchings), rtol=1e-12)
-    assert all((np.diff(evidence.indices[a:b]) > 0).all() for a, b in pairwise(evidence.indptr))
-    expected = W @ evidence.one_hot(labels)
-    np.testing.assert_allclose(evidence.product(labels, evidence.weights), expected, rtol=1e-12)
+    assert all((np.diff(table.indices[a:b]) > 0).all() for a, b in pairwise(table.indptr))
+    expected = W @ table.one_hot(labels)
+    np.testing.assert_allclose(table.product(labels, table.weights), expected, rtol=1e-12)
     a, b = matchings.offsets[[2, 5]].tolist()
-    np.testing.assert_allclose(evidence.product(labels, evidence.weights, a, b), expected[a:b], rtol=1e-12)
+    np.testing.assert_allclose(table.product(labels, table.weights, a, b), expected[a:b], rtol=1e-12)
 
 
 def _mean_one(matchings):
@@ -99,18 +99,18 @@ def _mean_one(matchings):
 
 def test_counts_follow_the_labels():
     matchings, truth = datasets.synthetic(10, 6, 0.7, 0.3, rng=0)
-    evidence = Evidence.of(matchings, 10)
+    table = MatchTable.of(matchings, 10)
     labels = truth.copy()
-    first = tally(evidence, labels).right.sum()
+    first = block_counts(table, labels).right.sum()
     labels[: matchings.sizes[0]] = -1
-    assert tally(evidence, labels).right.sum() < first
-    assert tally(evidence, truth).right.sum() == first
+    assert block_counts(table, labels).right.sum() < first
+    assert block_counts(table, truth).right.sum() == first
 
 
 def test_counts_by_hand():
     # Objects {0: a b}, {1: a b}, {2: a}; the match b-b of (0, 1) is missing, that of 0's b with 2's a is wrong.
     matchings = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])
-    counts = tally(Evidence.of(matchings, 2), np.array([0, 1, 0, 1, 0]))
+    counts = block_counts(MatchTable.of(matchings, 2), np.array([0, 1, 0, 1, 0]))
     assert counts.right.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert counts.present.tolist() == [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
     # Matched rows with a partner: (0,1) both readings 2; (0,2): 0's a is unmatched, 2's a is matched; (1,2): 2.
@@ -128,7 +128,7 @@ def test_gauss_seidel_never_lowers_the_objective_and_ends_where_no_object_gains(
     assert all(b >= a for a, b in pairwise(values))
     assert values[-1] > values[0]
     labels, _ = gauss_seidel(matchings, labels, d)
-    WP = matchings.to_matrix() @ Evidence.of(matchings, d).one_hot(labels)
+    WP = matchings.to_matrix() @ MatchTable.of(matchings, d).one_hot(labels)
     for a, b in zip(matchings.offsets[:-1], matchings.offsets[1:], strict=True):
         own = WP[a:b] - np.eye(d)[labels[a:b]]
         assert own[np.arange(b - a), assign(own)].sum() <= own[np.arange(b - a), labels[a:b]].sum() + 1e-6
@@ -136,21 +136,21 @@ def test_gauss_seidel_never_lowers_the_objective_and_ends_where_no_object_gains(
 
 def test_ascent_raises_the_log_posterior_at_fixed_rates(problem):
     matchings, _ = problem
-    evidence = Evidence.of(matchings, 14)
+    table = MatchTable.of(matchings, 14)
     labels = random_labels(matchings, 14, np.random.default_rng(2))
-    rates = odds(evidence, tally(evidence, labels))
-    T = pair_scores(evidence, rates)
+    rates = log_odds(table, block_counts(table, labels))
+    T = pair_scores(table, rates)
     p, kappa = rates.popularity
 
     def value(labels):
-        U = evidence.one_hot(labels)
+        U = table.one_hot(labels)
         s, k = U.sum(axis=0), matchings.n_objects
         prior = betaln(s + kappa * p, k - s + kappa * (1 - p)).sum() if np.isfinite(kappa) else 0.0
         return 0.5 * np.sum(U * (T @ U)) + prior
 
     values = [value(labels)]
     for _ in range(5):
-        labels, _ = ascend(evidence, labels, rates, max_sweeps=1)
+        labels, _ = ascend(table, labels, rates, max_sweeps=1)
         values.append(value(labels))
     assert all(b >= a - 1e-6 for a, b in pairwise(values))
     assert values[-1] > values[0] + 1
@@ -159,15 +159,15 @@ def test_ascent_raises_the_log_posterior_at_fixed_rates(problem):
 def test_only_points_without_support_and_with_evidence_against_them_are_withdrawn():
     matchings = Matchings.from_labels([0, 1, 0, 1, 0, 2, 0, 1], [2, 2, 2, 2])
     labels = np.array([0, 1, 0, 1, 0, 1, 0, 1])
-    assert withdraw(Evidence.of(matchings, 2), labels).tolist() == [0, 1, 0, 1, 0, -1, 0, 1]
+    assert withdraw(MatchTable.of(matchings, 2), labels).tolist() == [0, 1, 0, 1, 0, -1, 0, 1]
 
 
 def test_likelihood_prefers_the_truth_to_a_label_swap(problem):
     matchings, truth = problem
-    evidence = Evidence.of(matchings, 12)
+    table = MatchTable.of(matchings, 12)
     swapped = truth.copy()
     swapped[:2] = truth[1::-1]
-    assert log_likelihood(evidence, truth) > log_likelihood(evidence, swapped)
+    assert log_likelihood(table, truth) > log_likelihood(table, swapped)
 
 
 def test_beta_fit_recovers_a_spread():
@@ -180,20 +180,20 @@ def test_beta_fit_recovers_a_spread():
 
 def test_sinkhorn_rows_are_distributions_and_columns_at_most_one(problem):
     matchings, _ = problem
-    evidence = Evidence.of(matchings, 12)
+    table = MatchTable.of(matchings, 12)
     S = 3 * np.random.default_rng(0).standard_normal((matchings.n_points, 12))
-    U = sinkhorn(S, evidence, max_iter=500, tol=1e-6)
+    U = sinkhorn(S, table, max_iter=500, tol=1e-6)
     np.testing.assert_allclose(U.sum(axis=1), 1)
-    assert (evidence.membership @ U).max() <= 1 + 1e-5
+    assert (table.membership @ U).max() <= 1 + 1e-5
     assert U.min() >= 0
 
 
 def test_mean_field_repairs_and_agrees_on_certain_data():
     matchings, truth = datasets.synthetic(10, 12, 0.7, 0.2, rng=0)
-    evidence = Evidence.of(matchings, 10)
+    table = MatchTable.of(matchings, 10)
     labels = truth.copy()
     labels[: matchings.sizes[0]] = np.random.default_rng(0).permutation(10)[: matchings.sizes[0]]
-    U, rounds = mean_field(evidence, labels)
+    U, rounds = mean_field(table, labels)
     assert np.array_equal(U.argmax(axis=1), truth)
     assert rounds < 30
 
@@ -202,9 +202,9 @@ def test_merge_joins_the_halves_of_every_point():
     matchings, truth = datasets.synthetic(10, 16, 0.8, 0.3, rng=1)
     owner = matchings.point_objects
     halves = truth + 10 * (owner >= 8)
-    labels, value = merge(Evidence.of(matchings, 20), halves)
+    labels, value = merge(MatchTable.of(matchings, 20), halves)
     assert score(labels, truth).fscore == 1.0
-    assert value > log_likelihood(Evidence.of(matchings, 20), halves)
+    assert value > log_likelihood(MatchTable.of(matchings, 20), halves)
 
 
 def test_rotation_finds_the_sparse_basis_and_never_loses_g():
@@ -229,7 +229,7 @@ def test_filtered_block_iteration_agrees_with_eigh():
 @pytest.mark.parametrize("c", [6, 10, 20])
 def test_a_start_may_begin_near_another_of_any_width_and_saves_products_at_the_same(monkeypatch, c):
     matchings, truth = datasets.synthetic(10, 80, 1.0, 0.7, rng=0)
-    evidence = Evidence.of(matchings, 10)
+    table = MatchTable.of(matchings, 10)
     products = []
 
     def counted(W):
@@ -237,7 +237,7 @@ def test_a_start_may_begin_near_another_of_any_width_and_saves_products_at_the_s
         return lambda U: (products.append(1), multiply(U))[1]
 
     monkeypatch.setattr(start, "sparse_product", counted)
-    A, rng = evidence.matrix(evidence.weights), np.random.default_rng(0)
+    A, rng = table.matrix(table.weights), np.random.default_rng(0)
     near = spectral_start(A, c, rng=rng)
     products.clear()
     assert score(spectral_start(A, 10, rng=rng).argmax(axis=1), truth).fscore == 1.0
@@ -249,7 +249,7 @@ def test_a_start_may_begin_near_another_of_any_width_and_saves_products_at_the_s
 @pytest.mark.parametrize("failure", ["raises", "nan"])
 def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, failure):
     matchings, truth = datasets.synthetic(10, 80, 1.0, 0.3, rng=0)
-    evidence = Evidence.of(matchings, 10)
+    table = MatchTable.of(matchings, 10)
 
     def broken(multiply, V, d, **options):
         if failure == "raises":
@@ -257,7 +257,7 @@ def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, fail
         return np.full((len(V), d), np.nan)
 
     monkeypatch.setattr(start, "dominant", broken)
-    U = spectral_start(evidence.matrix(evidence.weights), 10, rng=np.random.default_rng(0))
+    U = spectral_start(table.matrix(table.weights), 10, rng=np.random.default_rng(0))
     assert score(U.argmax(axis=1), truth).fscore == 1.0
 
 
@@ -285,12 +285,10 @@ def test_without_the_extra_large_products_still_run(monkeypatch):
 def test_sampled_probabilities_match_enumeration():
     # Two objects of two points: two labellings only, so P is a logistic function of the score difference.
     matchings = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2])
-    evidence = Evidence.of(matchings, 2)
+    table = MatchTable.of(matchings, 2)
     T = np.zeros((4, 4))
     T[0, 2] = T[2, 0] = 1.0
-    P, states = sample(
-        T, evidence, np.array([0, 1, 0, 1]), rng=np.random.default_rng(0), chains=200, sweeps=120, burn=20
-    )
+    P, states = sample(T, table, np.array([0, 1, 0, 1]), rng=np.random.default_rng(0), chains=200, sweeps=120, burn=20)
     assert P[0, 2] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.02)
     assert P[0, 2] == P[1, 3]
     assert P[0, 3] == pytest.approx(1 - P[0, 2])
@@ -300,12 +298,12 @@ def test_sampled_probabilities_match_enumeration():
 def test_decision_maximises_the_expected_fscore():
     rng = np.random.default_rng(0)
     matchings = Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2])
-    evidence = Evidence.of(matchings, 3)
+    table = MatchTable.of(matchings, 3)
     P = rng.random((6, 6))
     P = (P + P.T) / 2
-    other = evidence.owner[:, None] != evidence.owner
-    labels, promised, first = decide(P, evidence, np.array([0, 1, 0, 1, 0, 1]))
-    U = evidence.one_hot(labels)
+    other = table.owner[:, None] != table.owner
+    labels, promised, first = decide(P, table, np.array([0, 1, 0, 1, 0, 1]))
+    U = table.one_hot(labels)
     kept = ((U @ U.T) > 0) & other
     assert promised == pytest.approx(2 * P[kept].sum() / (kept.sum() + P[other].sum()))
     assert promised >= first

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
-from stiefelsync.sync import large_merge, large_rules
-from stiefelsync.sync.large import _alone, _components, _grow_by_weight, solve_large
-from stiefelsync.sync.large_join import join
+from stiefelsync.sync.tracks import clusters, rules
+from stiefelsync.sync.tracks.grow import _alone, _components, _grow_by_weight, solve_large
+from stiefelsync.sync.tracks.join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
 
@@ -102,7 +102,7 @@ def test_scene_with_wrong_matches(wrong: float, least: float) -> None:
 def test_million_points_need_little_memory() -> None:
     program = (
         "from stiefelsync import datasets\n"
-        "from stiefelsync.sync.large import solve_large\n"
+        "from stiefelsync.sync.tracks.grow import solve_large\n"
         "problem, _ = datasets.scene(100_000, 1_000, 1_000, 2_000, wrong=0.3, missing=0.3, rng=0)\n"
         "assert problem.n_points == 1_000_000\n"
         "solve_large(problem)\n"
@@ -256,25 +256,25 @@ def test_components_are_named_by_their_first_points(problem: Matchings) -> None:
         assert set(conflicted[track == name]) == {len(set(objects.tolist())) < len(objects)}
 
 
-def quotient(rng: np.random.Generator, n: int = 40, k: int = 12, density: float = 0.15) -> large_merge.Quotient:
+def quotient(rng: np.random.Generator, n: int = 40, k: int = 12, density: float = 0.15) -> clusters.Quotient:
     """A random quotient without conflicting edges: clusters of one to three objects."""
     held = [np.sort(rng.permutation(k)[: rng.integers(1, 4)]) for _ in range(n)]
     start = np.append(0, np.cumsum([len(h) for h in held]))
     edges = [(i, j) for i, j in combinations(range(n), 2) if rng.random() < density and not set(held[i]) & set(held[j])]
     A, B = np.array(edges).T
-    return large_merge.Quotient(
+    return clusters.Quotient(
         rng.permutation(start[-1]), np.concatenate(held), start, A, B,
         rng.integers(1, 4, len(A)), rng.random(len(A)) + 0.1, np.zeros(n, dtype=bool),
     )  # fmt: skip
 
 
-def adjacency(q: large_merge.Quotient) -> np.ndarray:
+def adjacency(q: clusters.Quotient) -> np.ndarray:
     W = np.zeros((q.n, q.n), dtype=int)
     W[q.A, q.B] = W[q.B, q.A] = 1
     return W
 
 
-def shares_an_object(q: large_merge.Quotient, i: int, j: int) -> bool:
+def shares_an_object(q: clusters.Quotient, i: int, j: int) -> bool:
     return bool(set(q.objects[q.start[i] : q.start[i + 1]]) & set(q.objects[q.start[j] : q.start[j + 1]]))
 
 
@@ -283,9 +283,9 @@ def test_triangle_counts_are_entries_of_the_square(seed: int, monkeypatch: pytes
     q = quotient(np.random.default_rng(seed), density=0.4)
     W = adjacency(q)
     expected = (W @ W)[q.A, q.B]
-    np.testing.assert_array_equal(large_rules.triangle_counts(q.A, q.B, q.n), expected)
-    monkeypatch.setattr(large_rules, "_PATHS_PER_CHUNK", 3)
-    np.testing.assert_array_equal(large_rules.triangle_counts(q.A, q.B, q.n), expected)
+    np.testing.assert_array_equal(rules.triangle_counts(q.A, q.B, q.n), expected)
+    monkeypatch.setattr(rules, "_PATHS_PER_CHUNK", 3)
+    np.testing.assert_array_equal(rules.triangle_counts(q.A, q.B, q.n), expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -301,18 +301,18 @@ def test_squares_are_cycles_of_four_without_opposite_conflicts(seed: int, monkey
                 # Each cycle a b c d has the diagonals a c and b d, and speaks as often as they are free of conflict.
                 cycles[e] += int(not shares_an_object(q, a, c)) + int(not shares_an_object(q, b, d))
     value = cycles * q.weight / q.count
-    np.testing.assert_allclose(large_rules.squares(q), value / (1 + value))
-    monkeypatch.setattr(large_rules, "_PATHS_PER_CHUNK", 3)
-    np.testing.assert_allclose(large_rules.squares(q), value / (1 + value))
+    np.testing.assert_allclose(rules.squares(q), value / (1 + value))
+    monkeypatch.setattr(rules, "_PATHS_PER_CHUNK", 3)
+    np.testing.assert_allclose(rules.squares(q), value / (1 + value))
 
 
 def test_squares_need_memory_for_the_edges_only() -> None:
     rng, n, degree = np.random.default_rng(0), 4_000, 40  # two sides of n points: 6.4 million paths, no triangle
     ends = np.stack([np.repeat(np.arange(n), degree), n + rng.integers(0, n, n * degree)], axis=1)
     ends = np.unique(ends, axis=0)
-    q = large_merge.singletons(np.arange(2 * n), np.repeat([0, 1], n), ends, np.ones(len(ends)))
+    q = clusters.singletons(np.arange(2 * n), np.repeat([0, 1], n), ends, np.ones(len(ends)))
     tracemalloc.start()
-    large_rules.squares(q)
+    rules.squares(q)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 400 * q.n_edges  # bytes; all paths at once would take several times that
@@ -325,9 +325,9 @@ def test_conflicting(seed: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None
     A, B = np.triu_indices(q.n, 1)
     expected = [shares_an_object(q, i, j) for i, j in zip(A, B, strict=True)]
     assert any(expected)
-    np.testing.assert_array_equal(large_merge.conflicting(q, A, B), expected)
-    monkeypatch.setattr(large_merge, "_EDGES_PER_CHUNK", 3)
-    np.testing.assert_array_equal(large_merge.conflicting(q, A, B), expected)
+    np.testing.assert_array_equal(clusters.conflicting(q, A, B), expected)
+    monkeypatch.setattr(clusters, "_EDGES_PER_CHUNK", 3)
+    np.testing.assert_array_equal(clusters.conflicting(q, A, B), expected)
 
 
 @pytest.mark.parametrize("n_wanted", [0, 50, 5_000])  # few are searched for, many go through a table first
@@ -335,7 +335,7 @@ def test_find(n_wanted: int) -> None:
     rng = np.random.default_rng(n_wanted)
     keys = np.unique(rng.integers(0, 2**40, 500) // 1_000 * 1_024)  # many low bits in common
     wanted = np.append(rng.choice(keys, n_wanted // 2), rng.integers(0, 2**40, n_wanted - n_wanted // 2))
-    which, where = large_merge.find(keys, wanted)
+    which, where = clusters.find(keys, wanted)
     np.testing.assert_array_equal(np.sort(which), np.flatnonzero(np.isin(wanted, keys)))
     np.testing.assert_array_equal(keys[where], wanted[which])
 
@@ -344,14 +344,14 @@ def test_find(n_wanted: int) -> None:
 def test_ordered_is_a_stable_sort(most: int) -> None:
     rng = np.random.default_rng(0)
     keys = rng.choice(rng.integers(0, most, 300), 1_000)
-    np.testing.assert_array_equal(large_merge.ordered(keys), np.argsort(keys, kind="stable"))
+    np.testing.assert_array_equal(clusters.ordered(keys), np.argsort(keys, kind="stable"))
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_merge_keeps_points_counts_and_constraints(seed: int) -> None:
     rng = np.random.default_rng(seed)
     q = quotient(rng)
-    after = large_merge.merge(q, rng.random(q.n_edges))
+    after = clusters.merge(q, rng.random(q.n_edges))
     assert after.n < q.n
     assert set(after.points) == set(q.points)
     for i in range(after.n):
@@ -368,11 +368,11 @@ def test_merge_keeps_points_counts_and_constraints(seed: int) -> None:
 
 
 def test_prune_drops_an_edge_that_can_never_be_merged() -> None:
-    q = large_merge.singletons(np.arange(3), np.array([0, 1, 0]), np.array([[0, 1], [1, 2]]), np.array([2.0, 1.0]))
-    q = large_merge.merge(q, np.array([2.0, 1.0]))
+    q = clusters.singletons(np.arange(3), np.array([0, 1, 0]), np.array([[0, 1], [1, 2]]), np.array([2.0, 1.0]))
+    q = clusters.merge(q, np.array([2.0, 1.0]))
     assert q.points.tolist() == [0, 1, 2]
     assert q.start.tolist() == [0, 2, 3]
-    rest, points, track = large_merge.prune(q)
+    rest, points, track = clusters.prune(q)
     assert rest.n == rest.n_edges == 0
     assert points.tolist() == [0, 1, 2]
     assert track.tolist() == [0, 0, 2]

@@ -7,8 +7,8 @@ import pytest
 
 from stiefelsync import Matchings, synchronise
 from stiefelsync.errors import InputError
-from stiefelsync.matching import neighbours
-from stiefelsync.matching.neighbours import neighbour_support
+from stiefelsync.matching import neighbour_support as module
+from stiefelsync.matching.neighbour_support import neighbour_support
 
 
 def views(rng, n=400, k=4, wrong=40):
@@ -61,7 +61,7 @@ def test_turning_and_scaling_objects_changes_next_to_nothing():
 def test_chunks_do_not_matter(monkeypatch):
     problem, _ = views(np.random.default_rng(2))
     whole = neighbour_support(problem)
-    monkeypatch.setattr(neighbours, "_MATCHES_PER_CHUNK", 500)
+    monkeypatch.setattr(module, "_MATCHES_PER_CHUNK", 500)
     np.testing.assert_allclose(neighbour_support(problem), whole, rtol=1e-9)
 
 

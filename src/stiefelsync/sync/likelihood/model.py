@@ -28,16 +28,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, xlogy
 
-from stiefelsync.sync.evidence import Evidence
+from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["Odds", "Tally", "beta_fit", "log_likelihood", "odds", "soft_tally", "tally"]
+__all__ = ["BlockCounts", "LogOdds", "beta_fit", "block_counts", "log_likelihood", "log_odds", "soft_block_counts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Tally:
+class BlockCounts:
     """What a labelling says about the matches, block by block; counts may be soft.
 
     Attributes
@@ -104,57 +104,57 @@ def beta_fit(hits: Floats, trials: Floats, *, least: float) -> tuple[float, floa
     return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, least)
 
 
-def tally(evidence: Evidence, labels: Ints) -> Tally:
+def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
     """Count right and wrong matches under labels, shape (m,); O(nnz + k²·d).
 
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
-    >>> tally(evidence, np.array([0, 1, 1])).right.tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
+    >>> block_counts(table, np.array([0, 1, 1])).right.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     key = labels.tobytes()
-    if key not in evidence.tallies:
-        evidence.tallies.clear()
-        evidence.tallies[key] = _tally(evidence, labels)
-    return evidence.tallies[key]
+    if key not in table.counted:
+        table.counted.clear()
+        table.counted[key] = _block_counts(table, labels)
+    return table.counted[key]
 
 
-def _tally(evidence: Evidence, labels: Ints) -> Tally:
-    k = evidence.matchings.n_objects
-    i, j = evidence.matchings.pair_objects.T.astype(np.int64)
+def _block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
+    k = table.matchings.n_objects
+    i, j = table.matchings.pair_objects.T.astype(np.int64)
     right = np.zeros((k, k))
     # No pair is without matches, so that every one of them has a sum of its own.
-    agree = evidence.agreeing(labels)
-    right[i, j] = right[j, i] = np.add.reduceat(agree, evidence.matchings.pair_start[:-1], dtype=np.int64)
-    O = evidence.occupancy(labels)
-    present = (O @ O.T) * evidence.compared
-    found = float(np.sum(evidence.seen_by(labels) * O)) if evidence.partial else float(present.sum())
-    return Tally(right, present, O.sum(axis=0), found, *_rows(evidence))
+    agree = table.agreeing(labels)
+    right[i, j] = right[j, i] = np.add.reduceat(agree, table.matchings.pair_start[:-1], dtype=np.int64)
+    O = table.occupancy(labels)
+    present = (O @ O.T) * table.compared
+    found = float(np.sum(table.seen_by(labels) * O)) if table.partial else float(present.sum())
+    return BlockCounts(right, present, O.sum(axis=0), found, *_rows(table))
 
 
-def soft_tally(evidence: Evidence, U: Floats, WU: Floats) -> Tally:
+def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:
     """Count expected right and wrong matches under soft labels U, shape (m, d), given W U; rates of blocks are equal.
 
     O(m·d + k²·d), and O(nnz·d) more where objects are partial.
     """
-    O = evidence.membership @ U
-    present = (O @ O.T) * evidence.compared
+    O = table.membership @ U
+    present = (O @ O.T) * table.compared
     right = present * (float(np.sum(U * WU)) / max(float(present.sum()), 1.0))
     found = float(present.sum())
-    if evidence.partial:
-        found = float(np.sum((evidence.by_object(np.ones(len(evidence.indices))).T @ U) * O))
-    return Tally(right, present, O.sum(axis=0), found, *_rows(evidence))
+    if table.partial:
+        found = float(np.sum((table.by_object(np.ones(len(table.indices))).T @ U) * O))
+    return BlockCounts(right, present, O.sum(axis=0), found, *_rows(table))
 
 
-def _rows(evidence: Evidence) -> tuple[float, float]:
+def _rows(table: MatchTable) -> tuple[float, float]:
     """Return the matched rows and all rows of all blocks, in both readings."""
-    return float(len(evidence.indices)), float(evidence.compared.sum(axis=1) @ evidence.matchings.sizes)
+    return float(len(table.indices)), float(table.compared.sum(axis=1) @ table.matchings.sizes)
 
 
 @dataclass(frozen=True)
-class Odds:
+class LogOdds:
     """Log-odds of the model, one set per block.
 
     Attributes
@@ -184,20 +184,20 @@ class Odds:
             return 0.0
         return np.asarray(np.log(holders + kappa * p) - np.log(np.maximum(k - 1 - holders, 0) + kappa * (1 - p)))
 
-    def scores(self, evidence: Evidence, U: Floats, earned: Floats) -> Floats:
+    def scores(self, table: MatchTable, U: Floats, earned: Floats) -> Floats:
         """Return S, shape (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``; O(m·d) unless partial."""
-        O = evidence.membership @ U
+        O = table.membership @ U
         S = earned.copy()
         shared = self.size @ O + self.prior(O.sum(axis=0) - O, len(O))
         if self.seen is not None:
-            M = evidence.by_object(0.5 * self.seen)
+            M = table.by_object(0.5 * self.seen)
             S += M @ O
             shared += M.T @ U
-        S += shared[evidence.owner]
+        S += shared[table.owner]
         return S
 
 
-def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds:
+def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None = None) -> LogOdds:
     """Return the log-odds of the rates in `counts`; with `blocks` p is estimated for every block of its own.
 
     The rate of a block is shrunk towards the common one, ``p_ij = (right + κ p) / (present + κ)``, with κ from the
@@ -206,8 +206,8 @@ def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
-    >>> odds(evidence, tally(evidence, np.array([0, 1, 1, 0]))).right.round(2).tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
+    >>> log_odds(table, block_counts(table, np.array([0, 1, 1, 0]))).right.round(2).tolist()
     [3.0, 3.0, 3.0, 3.0]
     """
     p, r1, r0 = counts.rates
@@ -215,23 +215,23 @@ def odds(evidence: Evidence, counts: Tally, blocks: Tally | None = None) -> Odds
     if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
     R1 = (1 - P) * (r1 / (1 - p))
-    alpha = np.maximum(np.log(P) - np.log(R1) + evidence.spread, 0)
+    alpha = np.maximum(np.log(P) - np.log(R1) + table.spread, 0)
     beta = np.log(R1) - np.log(r0)
-    gamma = np.log(1 - P - R1) - np.log(1 - r0) if evidence.partial else beta
+    gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
 
     def each(value: Any) -> Any:
-        return value if np.ndim(value) == 0 else value.ravel()[evidence.blocks]
+        return value if np.ndim(value) == 0 else value.ravel()[table.blocks]
 
-    return Odds(
-        right=each(alpha) * evidence.weights,
+    return LogOdds(
+        right=each(alpha) * table.weights,
         scale=float(alpha) if np.ndim(alpha) == 0 else None,
-        seen=each(beta - gamma) * np.ones(len(evidence.indices)) if evidence.partial else None,
-        size=gamma * evidence.compared,
+        seen=each(beta - gamma) * np.ones(len(table.indices)) if table.partial else None,
+        size=gamma * table.compared,
         popularity=counts.popularity,
     )
 
 
-def log_likelihood(evidence: Evidence, labels: Ints) -> float:
+def log_likelihood(table: MatchTable, labels: Ints) -> float:
     """Return the log-likelihood of matches and labels, all rates and their spread fitted to the labels.
 
     The number of right matches of a block is beta-binomial, and so is the number of objects that hold a label (an
@@ -241,11 +241,11 @@ def log_likelihood(evidence: Evidence, labels: Ints) -> float:
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
-    >>> log_likelihood(evidence, np.array([0, 1, 1, 0, 0, 1])) > log_likelihood(evidence, np.array([0, 1, 0, 1, 0, 1]))
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
+    >>> log_likelihood(table, np.array([0, 1, 1, 0, 0, 1])) > log_likelihood(table, np.array([0, 1, 0, 1, 0, 1]))
     True
     """
-    counts = tally(evidence, labels)
+    counts = block_counts(table, labels)
     held = np.append(counts.holders[counts.holders > 0], np.ones(int((labels < 0).sum())))
     binomial = _beta_binomial(*counts.reliability, least=0.5)
     binomial += _beta_binomial(held, np.full(len(held), float(len(counts.right))), least=1.0)
@@ -255,7 +255,7 @@ def log_likelihood(evidence: Evidence, labels: Ints) -> float:
     rest = (
         _profile(wrong, max(present - counts.found, 0.0))
         + _profile(stray, max(counts.rows - present - stray, 0.0))
-        - (wrong + stray) * evidence.spread
+        - (wrong + stray) * table.spread
     )
     return binomial + 0.5 * rest
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.likelihood import Odds, Tally, odds, tally
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import BlockCounts, LogOdds, block_counts, log_odds
 
 __all__ = ["ascend", "assign", "gauss_seidel", "refine", "withdraw"]
 
@@ -46,25 +46,25 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     >>> gauss_seidel(problem, np.array([0, 1, 1, 0, 1, 0]), 2)[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    evidence = Evidence.of(matchings, d)
+    table = MatchTable.of(matchings, d)
     k = matchings.n_objects
-    return ascend(evidence, labels, Odds(evidence.weights, 1.0, None, np.zeros((k, k))), max_sweeps=max_sweeps)
+    return ascend(table, labels, LogOdds(table.weights, 1.0, None, np.zeros((k, k))), max_sweeps=max_sweeps)
 
 
-def refine(evidence: Evidence, labels: Ints, *, blocks: Tally | None = None, rounds: int = 3) -> tuple[Ints, int]:
+def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None, rounds: int = 3) -> tuple[Ints, int]:
     """Return labels refined by the likelihood, its rates re-estimated up to `rounds` times, and the sweeps made.
 
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
-    >>> refine(evidence, np.array([0, 1, 1, 0, 1, 0]))[0].tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
+    >>> refine(table, np.array([0, 1, 1, 0, 1, 0]))[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
     total = 0
     for _ in range(rounds):
-        rates = odds(evidence, tally(evidence, labels), blocks)
-        better, sweeps = ascend(evidence, labels, rates)
+        rates = log_odds(table, block_counts(table, labels), blocks)
+        better, sweeps = ascend(table, labels, rates)
         total += sweeps
         if np.array_equal(better, labels):
             break
@@ -72,7 +72,7 @@ def refine(evidence: Evidence, labels: Ints, *, blocks: Tally | None = None, rou
     return labels, total
 
 
-def ascend(evidence: Evidence, labels: Ints, rates: Odds, *, max_sweeps: int = 50) -> tuple[Ints, int]:
+def ascend(table: MatchTable, labels: Ints, rates: LogOdds, *, max_sweeps: int = 50) -> tuple[Ints, int]:
     """Return labels at which no object can raise its score ``Σ_a S[a, label(a)]``, and the sweeps made.
 
     Parameters
@@ -89,12 +89,12 @@ def ascend(evidence: Evidence, labels: Ints, rates: Odds, *, max_sweeps: int = 5
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
     >>> start = np.array([0, 1, 1, 0, 1, 0])
-    >>> ascend(evidence, start, odds(evidence, tally(evidence, start)))[0].tolist()
+    >>> ascend(table, start, log_odds(table, block_counts(table, start)))[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    state = _State(evidence, labels.copy(), rates)
+    state = _State(table, labels.copy(), rates)
     sweeps, changed = 0, True
     while sweeps < max_sweeps and changed:
         sweeps += 1
@@ -104,7 +104,7 @@ def ascend(evidence: Evidence, labels: Ints, rates: Odds, *, max_sweeps: int = 5
     return state.labels, sweeps
 
 
-def withdraw(evidence: Evidence, labels: Ints) -> Ints:
+def withdraw(table: MatchTable, labels: Ints) -> Ints:
     """Return the labels with those points unmatched (-1) that no match supports and the likelihood speaks against.
 
     A refined labelling labels every point, because objects fill the universe; a point none of whose matches agrees
@@ -113,15 +113,15 @@ def withdraw(evidence: Evidence, labels: Ints) -> Ints:
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 0, 1, 0, 2], [2, 2, 2]), 2)
-    >>> withdraw(evidence, np.array([0, 1, 0, 1, 0, 1])).tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 0, 1, 0, 2], [2, 2, 2]), 2)
+    >>> withdraw(table, np.array([0, 1, 0, 1, 0, 1])).tolist()
     [0, 1, 0, 1, 0, -1]
     """
-    state = _State(evidence, labels.copy(), odds(evidence, tally(evidence, labels)))
-    agree = evidence.agreeing(labels)
-    support: Any = sum(np.bincount(ends, agree, minlength=len(labels)) for ends in evidence.ends)
+    state = _State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
+    agree = table.agreeing(labels)
+    support: Any = sum(np.bincount(ends, agree, minlength=len(labels)) for ends in table.ends)
     bare = np.flatnonzero((support == 0) & (labels >= 0))
-    S = state.shared[evidence.owner[bare], labels[bare]]
+    S = state.shared[table.owner[bare], labels[bare]]
     if state.seen is not None:
         S = S + (state.seen[bare] @ state.O)[np.arange(len(bare)), labels[bare]]
     state.labels[bare[S <= 0]] = -1
@@ -131,30 +131,30 @@ def withdraw(evidence: Evidence, labels: Ints) -> Ints:
 class _State:
     """Labels and the sums that scores are made of, kept up to date as objects are re-labelled."""
 
-    def __init__(self, evidence: Evidence, labels: Ints, rates: Odds) -> None:
-        self.evidence, self.labels, self.rates = evidence, labels, rates
-        self.offsets = evidence.matchings.offsets.tolist()
-        self.O = evidence.occupancy(labels)
+    def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
+        self.table, self.labels, self.rates = table, labels, rates
+        self.offsets = table.matchings.offsets.tolist()
+        self.O = table.occupancy(labels)
         self.holders: Floats = self.O.sum(axis=0)
         self.shared: Floats = rates.size @ self.O
         self.seen: Any = None
         if rates.seen is not None:
-            self.seen = evidence.by_object(0.5 * rates.seen)
-            self.shared += evidence.seen_by(labels, 0.5 * rates.seen)
+            self.seen = table.by_object(0.5 * rates.seen)
+            self.shared += table.seen_by(labels, 0.5 * rates.seen)
 
     def scores(self, i: int, j: int) -> Floats:
         """Return S for the points of objects i, …, j - 1, shape (n, d)."""
         a, b = self.offsets[i], self.offsets[j]
         shared = self.shared[i:j] + self.rates.prior(self.holders - self.O[i:j], len(self.O))
-        S = self.evidence.product(self.labels, self.rates.right, a, b) + shared[self.evidence.owner[a:b] - i]
+        S = self.table.product(self.labels, self.rates.right, a, b) + shared[self.table.owner[a:b] - i]
         if self.seen is not None:
             S += self.seen[a:b] @ self.O
         return S
 
     def restless(self) -> list[int]:
         """Return the objects with a point that would rather have another label."""
-        evidence = self.evidence
-        step = max(_CHUNK // max(evidence.d * int(evidence.matchings.sizes.max(initial=1)), 1), 1)
+        table = self.table
+        step = max(_CHUNK // max(table.d * int(table.matchings.sizes.max(initial=1)), 1), 1)
         found: list[int] = []
         for i in range(0, len(self.O), step):
             j = min(i + step, len(self.O))
@@ -162,7 +162,7 @@ class _State:
             labels = self.labels[self.offsets[i] : self.offsets[j]]
             best = S.max(axis=1, initial=-np.inf)
             wants = (labels < 0) | (S[np.arange(len(S)), labels] < best - _SLACK * (1 + np.abs(best)))
-            found += np.unique(evidence.owner[self.offsets[i] : self.offsets[j]][wants]).tolist()
+            found += np.unique(table.owner[self.offsets[i] : self.offsets[j]][wants]).tolist()
         return found
 
     def relabel(self, i: int) -> bool:
@@ -180,7 +180,7 @@ class _State:
         return True
 
     def _update(self, i: int, old: Ints, new: Ints) -> None:
-        d = self.evidence.d
+        d = self.table.d
         occupied = np.bincount(new % (d + 1), minlength=d + 1) - np.bincount(old % (d + 1), minlength=d + 1)
         columns = np.flatnonzero(occupied[:d])
         if len(columns):

@@ -1,4 +1,4 @@
-"""Mean field: the likelihood of :mod:`stiefelsync.sync.likelihood` with soft labels and rates fitted along the way."""
+"""Mean field: the likelihood with soft labels, its rates fitted along the way."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.stiefel.product import sparse_product
-from stiefelsync.sync.evidence import Evidence
-from stiefelsync.sync.likelihood import Tally, odds, soft_tally
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import BlockCounts, log_odds, soft_block_counts
 
 __all__ = ["mean_field", "sinkhorn"]
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def sinkhorn(S: Floats, evidence: Evidence, *, max_iter: int = 20, tol: float = 1e-3) -> Floats:
+def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1e-3) -> Floats:
     """Return soft labels from scores: every row of ``exp S`` scaled to sum 1, every object's columns to at most 1.
 
     Parameters
@@ -37,19 +37,19 @@ def sinkhorn(S: Floats, evidence: Evidence, *, max_iter: int = 20, tol: float = 
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1], [2]), 2)
-    >>> sinkhorn(np.array([[1.0, 0.0], [3.0, 0.0]]), evidence).round(2).tolist()
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1], [2]), 2)
+    >>> sinkhorn(np.array([[1.0, 0.0], [3.0, 0.0]]), table).round(2).tolist()
     [[0.27, 0.73], [0.73, 0.27]]
     """
     U: Floats = np.exp(S - S.max(axis=1, keepdims=True))
     U /= U.sum(axis=1, keepdims=True)
-    columns = evidence.membership @ U
+    columns = table.membership @ U
     contested = (columns > 1 + tol).any(axis=1)
-    points = np.flatnonzero(contested[evidence.owner])
+    points = np.flatnonzero(contested[table.owner])
     if not len(points):
         return U
-    K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[evidence.owner[points]]
-    membership = evidence.membership[contested][:, points]
+    K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[table.owner[points]]
+    membership = table.membership[contested][:, points]
     for _ in range(max_iter):
         v = 1 / np.maximum(columns, 1)
         u = 1 / np.maximum(np.einsum("ac,ac->a", K, v[owner]), np.finfo(float).tiny)
@@ -61,7 +61,7 @@ def sinkhorn(S: Floats, evidence: Evidence, *, max_iter: int = 20, tol: float = 
 
 
 def mean_field(
-    evidence: Evidence, labels: Ints, *, blocks: Tally | None = None, max_iter: int = 30, tol: float = 1e-3
+    table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None, max_iter: int = 30, tol: float = 1e-3
 ) -> tuple[Floats, int]:
     """Return soft labels at a fixed point of ``U ← sinkhorn(S(U))`` and the number of rounds, from hard labels.
 
@@ -73,7 +73,7 @@ def mean_field(
     labels : (m,) int
         The start.
     blocks
-        Fix the rates, block by block, to those of a tally.
+        Fix the rates, block by block, to those counted.
     tol
         Stop when not more than this share of the points wants to move.
 
@@ -84,26 +84,26 @@ def mean_field(
     Examples
     --------
     >>> from stiefelsync.matching.matchings import Matchings
-    >>> evidence = Evidence.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
-    >>> U, _ = mean_field(evidence, np.array([0, 1, 1, 0, 1, 0]))
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
+    >>> U, _ = mean_field(table, np.array([0, 1, 1, 0, 1, 0]))
     >>> U.argmax(axis=1).tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    weights = evidence.weights
+    weights = table.weights
     fixed = None
     if blocks is not None:
-        fixed = odds(evidence, blocks, blocks)
+        fixed = log_odds(table, blocks, blocks)
         weights = fixed.right
-    multiply = sparse_product(evidence.matrix(weights))
-    U, n_iter, moved = evidence.one_hot(labels), 0, np.inf
+    multiply = sparse_product(table.matrix(weights))
+    U, n_iter, moved = table.one_hot(labels), 0, np.inf
     while n_iter < max_iter and moved > tol:
-        WU: Any = multiply(U) if n_iter else evidence.product(labels, weights)
+        WU: Any = multiply(U) if n_iter else table.product(labels, weights)
         n_iter += 1
         rates = fixed
         if rates is None:
-            rates = odds(evidence, soft_tally(evidence, U, WU))
+            rates = log_odds(table, soft_block_counts(table, U, WU))
             WU *= rates.scale
-        target = sinkhorn(rates.scores(evidence, U, WU), evidence)
+        target = sinkhorn(rates.scores(table, U, WU), table)
         target -= U
         moved = float(np.abs(target).sum()) / (2 * max(len(U), 1))
         U = U + 0.5 * target

@@ -13,16 +13,16 @@ from scipy import sparse
 from stiefelsync.matching.matchings import Matchings
 
 if TYPE_CHECKING:
-    from stiefelsync.sync.likelihood import Tally
+    from stiefelsync.sync.likelihood.model import BlockCounts
 
-__all__ = ["Evidence"]
+__all__ = ["MatchTable"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class MatchTable:
     """The matches of a problem, arranged for scoring.
 
     Attributes
@@ -33,8 +33,8 @@ class Evidence:
         Most labels there may be.
     indptr, indices, weights
         W without its diagonal, CSR of shape (m, m); weights are scaled to mean one.
-    tallies
-        The last tally by its labels: the next question is mostly about the same ones.
+    counted
+        The last counts by their labels: the next question is mostly about the same ones.
     """
 
     matchings: Matchings
@@ -42,15 +42,15 @@ class Evidence:
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
     weights: Floats
-    tallies: dict[bytes, Tally] = field(default_factory=dict, repr=False, compare=False)
+    counted: dict[bytes, BlockCounts] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, matchings: Matchings, d: int) -> Evidence:
+    def of(cls, matchings: Matchings, d: int) -> MatchTable:
         """Arrange `matchings` for at most `d` labels; O(M).
 
         Examples
         --------
-        >>> Evidence.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
+        >>> MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
         [2, 1]
         """
         a, b = matchings.endpoints.T.astype(np.int32)
