@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
-from stiefelsync.sync.tracks import clusters, rules
-from stiefelsync.sync.tracks.grow import _alone, _components, _grow_by_weight, solve_large
+from stiefelsync.sync.tracks import clusters, integer_arrays, rules
+from stiefelsync.sync.tracks.grow import _alone, _components, _grow_by_weight, grow_tracks
 from stiefelsync.sync.tracks.join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
@@ -40,7 +40,7 @@ def problems(draw: st.DrawFn) -> Matchings:
 @settings(max_examples=150, deadline=None)
 @given(problems())
 def test_no_object_has_two_points_in_a_track(problem: Matchings) -> None:
-    labels = solve_large(problem).labels
+    labels = grow_tracks(problem).labels
     Matchings.from_labels(labels, problem.sizes)  # raises if two points of an object carry one label
     used = np.unique(labels[labels >= 0])
     np.testing.assert_array_equal(used, np.arange(len(used)))
@@ -50,7 +50,7 @@ def test_no_object_has_two_points_in_a_track(problem: Matchings) -> None:
 @settings(max_examples=100, deadline=None)
 @given(problems())
 def test_consistent_components_stay_whole_and_tracks_stay_inside_components(problem: Matchings) -> None:
-    labels = solve_large(problem).labels
+    labels = grow_tracks(problem).labels
     _, component = components(problem)
     broken = np.isin(component, conflicts(problem, component).which)
     for c in np.unique(component):
@@ -68,7 +68,7 @@ def test_consistent_components_stay_whole_and_tracks_stay_inside_components(prob
 def test_account_adds_up(problem: Matchings, weighed: bool, placed: bool) -> None:
     rng = np.random.default_rng(problem.n_matches)
     problem = problem.with_weights(rng.random(problem.n_matches) + 0.1 if weighed else None)
-    outcome = solve_large(problem, places=2 * rng.random((problem.n_points, 2)) if placed else None)
+    outcome = grow_tracks(problem, places=2 * rng.random((problem.n_points, 2)) if placed else None)
     points, matches, tracks = (outcome.details[name] for name in ("points", "matches", "tracks"))
     assert sum(points.values()) == problem.n_points
     assert sum(matches.values()) == problem.n_matches
@@ -82,7 +82,7 @@ def test_without_wrong_matches_the_answer_is_union_find() -> None:
     problem, _ = datasets.scene(**SCENE, wrong=0.0, rng=1)
     _, component = components(problem)
     size = np.bincount(component)
-    labels = solve_large(problem).labels
+    labels = grow_tracks(problem).labels
     np.testing.assert_array_equal(labels < 0, size[component] == 1)
     matched = labels >= 0
     assert len(np.unique(np.stack([labels, component])[:, matched], axis=1).T) == labels.max() + 1
@@ -92,7 +92,7 @@ def test_without_wrong_matches_the_answer_is_union_find() -> None:
 @pytest.mark.parametrize(("wrong", "least"), [(0.1, 0.99), (0.3, 0.96), (0.5, 0.85)])
 def test_scene_with_wrong_matches(wrong: float, least: float) -> None:
     problem, truth = datasets.scene(**SCENE, wrong=wrong, rng=2)
-    outcome = solve_large(problem)
+    outcome = grow_tracks(problem)
     assert score(outcome.labels, truth).fscore >= least
     a, b = problem.endpoints.T
     assert abs(outcome.details["wrong"] - (truth[a] != truth[b]).mean()) < 0.03
@@ -102,10 +102,10 @@ def test_scene_with_wrong_matches(wrong: float, least: float) -> None:
 def test_million_points_need_little_memory() -> None:
     program = (
         "from stiefelsync import datasets\n"
-        "from stiefelsync.sync.tracks.grow import solve_large\n"
+        "from stiefelsync.sync.tracks.grow import grow_tracks\n"
         "problem, _ = datasets.scene(100_000, 1_000, 1_000, 2_000, wrong=0.3, missing=0.3, rng=0)\n"
         "assert problem.n_points == 1_000_000\n"
-        "solve_large(problem)\n"
+        "grow_tracks(problem)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1.5e6  # kilobytes
@@ -115,15 +115,15 @@ def test_same_score_whatever_the_order_of_objects() -> None:
     problem, truth = datasets.scene(1_000, 40, 250, 500, 0.3, 0.3, rng=3)
     order = np.random.default_rng(0).permutation(40)
     turned = np.concatenate([truth[problem.offsets[o] : problem.offsets[o + 1]] for o in order])
-    one = score(solve_large(problem).labels, truth).fscore
-    other = score(solve_large(problem[order]).labels, turned).fscore
+    one = score(grow_tracks(problem).labels, truth).fscore
+    other = score(grow_tracks(problem[order]).labels, turned).fscore
     assert min(one, other) > 0.95
     assert abs(one - other) < 0.01
 
 
 def test_equal_calls_give_equal_answers() -> None:
     problem, _ = datasets.scene(1_000, 40, 250, 500, 0.4, 0.3, rng=4)
-    np.testing.assert_array_equal(solve_large(problem).labels, solve_large(problem).labels)
+    np.testing.assert_array_equal(grow_tracks(problem).labels, grow_tracks(problem).labels)
 
 
 def test_weight_decides_where_evidence_is_equal() -> None:
@@ -131,7 +131,7 @@ def test_weight_decides_where_evidence_is_equal() -> None:
     for heavy in pairs:
         weights = {key: [2.0 if key == heavy else 1.0] for key in pairs}
         problem = Matchings.from_pairs(pairs, [2, 1, 1], weights=weights)
-        labels = solve_large(problem).labels
+        labels = grow_tracks(problem).labels
         (a, b) = problem.keep(problem.weights == 2.0).endpoints[0]
         assert labels[a] == labels[b] >= 0
 
@@ -141,8 +141,8 @@ def test_weights_that_know_something_help() -> None:
     rng = np.random.default_rng(0)
     a, b = problem.endpoints.T
     weights = np.where(truth[a] == truth[b], rng.beta(6, 2, len(a)), rng.beta(2, 4, len(a))) + 0.01
-    told = score(solve_large(problem.with_weights(weights)).labels, truth).fscore
-    assert told > score(solve_large(problem).labels, truth).fscore + 0.02
+    told = score(grow_tracks(problem.with_weights(weights)).labels, truth).fscore
+    assert told > score(grow_tracks(problem).labels, truth).fscore + 0.02
 
 
 @settings(max_examples=50, deadline=None)
@@ -165,7 +165,7 @@ def test_every_track_hangs_together_by_its_matches(problem: Matchings, seed: int
     rng = np.random.default_rng(seed)
     for weights in (None, rng.random(problem.n_matches) + 0.1):
         for places in (None, 2 * rng.random((problem.n_points, 2))):
-            labels = solve_large(problem.with_weights(weights), places=places).labels
+            labels = grow_tracks(problem.with_weights(weights), places=places).labels
             Matchings.from_labels(labels, problem.sizes)
             a, b = problem.endpoints.T
             _, piece = components(problem.keep((labels[a] == labels[b]) & (labels[a] >= 0)))
@@ -174,13 +174,13 @@ def test_every_track_hangs_together_by_its_matches(problem: Matchings, seed: int
 
 def test_no_few_matches_outvote_all_the_others() -> None:
     problem, truth = datasets.scene(1_000, 40, 250, 500, 0.3, 0.3, rng=3)
-    plain = score(solve_large(problem).labels, truth).fscore
+    plain = score(grow_tracks(problem).labels, truth).fscore
     a, b = truth[problem.endpoints].T
     outlier = np.ones(len(a))
     outlier[np.flatnonzero(a != b)[0]] = 1e6
-    assert score(solve_large(problem.with_weights(outlier)).labels, truth).fscore > plain - 0.005
+    assert score(grow_tracks(problem.with_weights(outlier)).labels, truth).fscore > plain - 0.005
     meaningless = np.random.default_rng(0).lognormal(0, 2, len(a))
-    assert score(solve_large(problem.with_weights(meaningless)).labels, truth).fscore > plain - 0.03
+    assert score(grow_tracks(problem.with_weights(meaningless)).labels, truth).fscore > plain - 0.03
 
 
 @pytest.mark.filterwarnings("error")
@@ -188,21 +188,21 @@ def test_the_unit_of_weights_does_not_matter() -> None:
     problem, _ = datasets.scene(300, 20, 100, 200, 0.3, 0.3, rng=3)
     weights = np.random.default_rng(0).random(problem.n_matches) + 0.5
     places = np.random.default_rng(1).random((problem.n_points, 2)) * 20
-    one = solve_large(problem.with_weights(weights), places=places).labels
+    one = grow_tracks(problem.with_weights(weights), places=places).labels
     for factor in (2.0**-1000, 2.0**-40, 2.0**40, 2.0**1000):
-        other = solve_large(problem.with_weights(weights * factor), places=places).labels
+        other = grow_tracks(problem.with_weights(weights * factor), places=places).labels
         np.testing.assert_array_equal(other, one)
-    same = solve_large(problem.with_weights(np.full(problem.n_matches, 1e-200))).labels
-    np.testing.assert_array_equal(same, solve_large(problem).labels)
+    same = grow_tracks(problem.with_weights(np.full(problem.n_matches, 1e-200))).labels
+    np.testing.assert_array_equal(same, grow_tracks(problem).labels)
 
 
 @pytest.mark.filterwarnings("error")
 def test_weights_of_any_size_come_to_an_end() -> None:
     problem, truth = datasets.scene(300, 20, 100, 200, 0.3, 0.3, rng=3)
     some = np.random.default_rng(0).random(problem.n_matches) < 0.5
-    outcome = solve_large(problem.with_weights(np.where(some, 1e300, 1e-300)))
+    outcome = grow_tracks(problem.with_weights(np.where(some, 1e300, 1e-300)))
     assert outcome.status == "done"
-    assert score(outcome.labels, truth).fscore > score(solve_large(problem).labels, truth).fscore - 0.1
+    assert score(outcome.labels, truth).fscore > score(grow_tracks(problem).labels, truth).fscore - 0.1
 
 
 def test_a_long_chain_of_growing_weights_ends_soon() -> None:
@@ -210,7 +210,7 @@ def test_a_long_chain_of_growing_weights_ends_soon() -> None:
     owner, place = np.arange(n) % 3, np.arange(n) // 3
     pairs, points = np.stack([owner[:-1], owner[1:]], axis=1), np.stack([place[:-1], place[1:]], axis=1)
     problem = Matchings.from_arrays(pairs, points, [n // 3] * 3, weights=1 + np.arange(n - 1) / n)
-    assert solve_large(problem).n_iter < 100
+    assert grow_tracks(problem).n_iter < 100
 
 
 def test_larger_pairs_of_objects_are_trusted_more() -> None:
@@ -218,24 +218,24 @@ def test_larger_pairs_of_objects_are_trusted_more() -> None:
     for small in path:
         pairs = {key: [match, *([p, p] for p in range(2, 2 if key == small else 12))] for key, match in path.items()}
         problem = Matchings.from_pairs(pairs, [12, 12, 12])
-        labels = solve_large(problem).labels
+        labels = grow_tracks(problem).labels
         for key, match in path.items():
             a, b = labels[problem.offsets[list(key)] + match]
             assert (a == b >= 0) == (key != small)
 
 
 def test_no_matches_and_no_points() -> None:
-    assert solve_large(Matchings.from_pairs({}, [2, 0, 3])).labels.tolist() == [-1] * 5
-    assert solve_large(Matchings.from_pairs({}, [])).labels.tolist() == []
+    assert grow_tracks(Matchings.from_pairs({}, [2, 0, 3])).labels.tolist() == [-1] * 5
+    assert grow_tracks(Matchings.from_pairs({}, [])).labels.tolist() == []
 
 
 def test_callback_sees_progress_and_can_stop() -> None:
     problem, _ = datasets.scene(1_000, 40, 250, 500, 0.4, 0.3, rng=5)
     seen: list[int] = []
-    full = solve_large(problem, callback=lambda progress: seen.append(progress.step))
+    full = grow_tracks(problem, callback=lambda progress: seen.append(progress.step))
     assert seen == sorted(seen)
     assert len(seen) == full.n_iter > 5
-    early = solve_large(problem, callback=lambda _: True)
+    early = grow_tracks(problem, callback=lambda _: True)
     assert early.n_iter == 1
     assert early.status == "stopped by the callback"
     Matchings.from_labels(early.labels, problem.sizes)
@@ -335,7 +335,7 @@ def test_find(n_wanted: int) -> None:
     rng = np.random.default_rng(n_wanted)
     keys = np.unique(rng.integers(0, 2**40, 500) // 1_000 * 1_024)  # many low bits in common
     wanted = np.append(rng.choice(keys, n_wanted // 2), rng.integers(0, 2**40, n_wanted - n_wanted // 2))
-    which, where = clusters.find(keys, wanted)
+    which, where = integer_arrays.find(keys, wanted)
     np.testing.assert_array_equal(np.sort(which), np.flatnonzero(np.isin(wanted, keys)))
     np.testing.assert_array_equal(keys[where], wanted[which])
 
@@ -344,7 +344,7 @@ def test_find(n_wanted: int) -> None:
 def test_ordered_is_a_stable_sort(most: int) -> None:
     rng = np.random.default_rng(0)
     keys = rng.choice(rng.integers(0, most, 300), 1_000)
-    np.testing.assert_array_equal(clusters.ordered(keys), np.argsort(keys, kind="stable"))
+    np.testing.assert_array_equal(integer_arrays.ordered(keys), np.argsort(keys, kind="stable"))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -460,7 +460,7 @@ def test_a_weak_match_does_not_glue_two_tracks() -> None:
     ends = np.array([[0, 1], [0, 3], [1, 2], [1, 5], [2, 4], [3, 5], [5, 6]])
     weights = [0.72, 0.11, 0.78, 0.25, 0.82, 0.63, 0.70]
     problem = Matchings.from_arrays(owner[ends], local[ends], [1, 1, 1, 2, 1, 1], weights=weights)
-    outcome = solve_large(problem)
+    outcome = grow_tracks(problem)
     assert outcome.labels.tolist() == [0, 0, 0, 1, 0, 1, 1]
     assert outcome.details["points"]["heaviest first"] == 7
 
@@ -474,4 +474,4 @@ def test_a_point_found_twice_does_not_split_a_track() -> None:
     assert joined == 1
     assert track.tolist() == [0, 0, 2, 0, 0, 0, 0]  # point 2 has fewer matches than point 3
     problem = Matchings.from_arrays(owner[ends], ends - np.array([0, 1, 2, 2, 4, 5, 6])[ends], [1, 1, 2, 1, 1, 1])
-    assert solve_large(problem).labels.tolist() == [0, 0, -1, 0, 0, 0, 0]
+    assert grow_tracks(problem).labels.tolist() == [0, 0, -1, 0, 0, 0, 0]

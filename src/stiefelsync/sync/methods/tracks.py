@@ -13,7 +13,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import neighbour_support
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.tracks.grow import solve_large
+from stiefelsync.sync.tracks.grow import grow_tracks
 
 __all__ = ["tracks"]
 
@@ -64,7 +64,7 @@ def tracks(
     Notes
     -----
     The universe has as many points as tracks are found; the size asked for is not used. ``details["matches"]`` of the
-    outcome counts the matches without support that are not kept under ``"unsupported"``, all others as `solve_large`
+    outcome counts the matches without support that are not kept under ``"unsupported"``, all others as `grow_tracks`
     does.
 
     Examples
@@ -87,7 +87,7 @@ def tracks(
     places = None
     if copies and matchings.coordinates is not None:
         places = _places(matchings.coordinates, matchings.offsets) / copies
-    outcome = solve_large(weighed, places=places, callback=callback)
+    outcome = grow_tracks(weighed, places=places, callback=callback)
     timings = watch.seconds | dict(outcome.timings)
     return replace(outcome, timings=timings, details=_account(outcome, matchings, alone))
 

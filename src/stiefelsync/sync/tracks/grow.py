@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
-from stiefelsync.sync.tracks.clusters import Quotient, merge, prune, singletons, trees
+from stiefelsync.sync.tracks.clusters import Quotient, merge, prune, singletons
+from stiefelsync.sync.tracks.integer_arrays import trees
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
-__all__ = ["solve_large"]
+__all__ = ["grow_tracks"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,7 +36,7 @@ _MOST_WEIGHT, _LEAST_WEIGHT = 2.0, 1e-6  # in medians
 _ROUNDING = 1e-9
 
 
-def solve_large(matchings: Matchings, *, places: Floats | None = None, callback: Callback | None = None) -> Outcome:
+def grow_tracks(matchings: Matchings, *, places: Floats | None = None, callback: Callback | None = None) -> Outcome:
     """Split the match graph into tracks, each with at most one point of every object.
 
     W is block diagonal over the connected components of the match graph. Components in which no object has two points
@@ -81,7 +82,7 @@ def solve_large(matchings: Matchings, *, places: Floats | None = None, callback:
 
     >>> problem = Matchings.from_labels([0, 1, 0, 1, 0, 1, 0, 1], [2, 2, 2, 2])
     >>> right = {key: block for key, block in problem.pairs().items() if key != (2, 3)}
-    >>> solve_large(Matchings.from_pairs(right | {(2, 3): [[1, 0]]}, [2, 2, 2, 2])).labels.tolist()
+    >>> grow_tracks(Matchings.from_pairs(right | {(2, 3): [[1, 0]]}, [2, 2, 2, 2])).labels.tolist()
     [0, 1, 0, 1, 0, 1, 0, 1]
     """
     watch = Stopwatch()
@@ -199,7 +200,7 @@ def _grow_by_weight(q: Quotient, component: Ints, callback: Callback | None) -> 
 
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
-    """Tell which points are in components where other tracks keep more weight of matches; shape (m,)."""
+    """Return which points are in components where other tracks keep more weight of matches; shape (m,)."""
     a, b = ends.T
     change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
     gain = np.bincount(component[a], weights=change, minlength=len(track))

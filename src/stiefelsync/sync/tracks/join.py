@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.tracks.clusters import mutual_best, ordered, runs, trees
+from stiefelsync.sync.tracks.clusters import mutual_best
+from stiefelsync.sync.tracks.integer_arrays import ordered, runs, trees
 
 __all__ = ["join"]
 

@@ -1,4 +1,4 @@
-"""MatchTable that two clusters of points are the same universe point, from strong to weak.
+"""Evidence that two clusters of points are the same universe point, from strong to weak.
 
 Every rule takes a quotient whose edges are free of conflict and returns one number per edge: 0 where it has nothing to
 say, else in (0, 1], and the larger the sooner the edge should be merged.
@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.tracks.clusters import Quotient, conflicting, find, ordered, runs, spread
+from stiefelsync.sync.tracks.clusters import Quotient, conflicting
+from stiefelsync.sync.tracks.integer_arrays import find, ordered, runs, spread
 
 __all__ = ["Rule", "few_choices", "parallel", "rule_gain", "squares", "triangle_counts", "triangles"]
 
