@@ -1,0 +1,414 @@
+"""The formulas of the likelihood, written out point by point as its documentation states them, on small problems."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import exp, inf, isfinite, lgamma, log
+
+import numpy as np
+import pytest
+
+from stiefelsync import datasets, score, synchronise
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, withdraw
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
+from stiefelsync.sync.likelihood.merge_labels import _joined, _pairs
+from stiefelsync.sync.likelihood.model import beta_fit, block_counts, log_likelihood, log_odds, soft_block_counts
+
+D = 7
+
+
+def _problem(seed, *, full=False, weighted=False):
+    """Return matchings and labels (some -1, some labels split in two, so that labels differ in size)."""
+    rng = np.random.default_rng(seed)
+    matchings, truth = datasets.synthetic(5, 6, 1.0 if full else 0.6, 0.4, rng=seed)
+    if not full:
+        i, j = matchings.pair_objects[matchings.match_pairs].T
+        matchings = matchings.keep((i + j) % 5 > 0)  # some pairs were never compared
+    if weighted:
+        matchings = matchings.with_weights(rng.random(matchings.n_matches) + 0.5)
+    labels = np.where((matchings.point_objects == 0) & (truth < 2), truth + 5, truth)
+    labels[rng.random(len(labels)) < 0.15] = -1
+    return matchings, labels.astype(np.int64)
+
+
+PROBLEMS = {
+    "partial": lambda: _problem(0),
+    "partial, other": lambda: _problem(4),
+    "weighted": lambda: _problem(1, weighted=True),
+    "full": lambda: _problem(2, full=True),
+    "full, weighted": lambda: _problem(3, full=True, weighted=True),
+}
+
+
+@pytest.fixture(params=sorted(PROBLEMS))
+def problem(request):
+    return PROBLEMS[request.param]()
+
+
+class Literal:
+    """A problem with hard labels, or soft ones U, as dictionaries and loops."""
+
+    def __init__(self, matchings, labels=None, U=None):
+        self.points = [(i, a) for i, n in enumerate(matchings.sizes.tolist()) for a in range(n)]
+        self.k, self.n = matchings.n_objects, float(np.mean(matchings.sizes))
+        number = {point: t for t, point in enumerate(self.points)}
+        self.W = {}
+        weights, t = matchings.match_weights / matchings.match_weights.mean(), 0
+        for (i, j), block in matchings.pairs().items():
+            for a, b in block.tolist():
+                self.W[number[i, a], number[j, b]] = self.W[number[j, b], number[i, a]] = float(weights[t])
+                t += 1
+        self.of = [i for i, _ in self.points]
+        self.compared = {(self.of[a], self.of[b]) for a, b in self.W}
+        self.partner = {(a, self.of[b]): b for a, b in self.W}
+        self.partial = any(
+            (a, j) not in self.partner for a, i in enumerate(self.of) for o, j in self.compared if o == i
+        )
+        if U is None:
+            U = [[float(label == c) for c in range(D)] for label in labels]
+        self.U = U
+        self.O = [[sum(U[a][c] for a in range(len(U)) if self.of[a] == i) for c in range(D)] for i in range(self.k)]
+
+    def right(self, i, j):
+        """Matches of block (i, j) that join equal labels."""
+        return sum(
+            self.U[a][c] * self.U[b][c]
+            for a, b in self.W if (self.of[a], self.of[b]) == (i, j) for c in range(D)
+        )  # fmt: skip
+
+    def present(self, i, j):
+        """Labels that i and j, which were compared, share."""
+        return sum(self.O[i][c] * self.O[j][c] for c in range(D)) if (i, j) in self.compared else 0.0
+
+    def totals(self):
+        """Return right, present, found, matched, rows over all blocks, in both readings."""
+        right = sum(self.right(i, j) for i, j in self.compared)
+        present = sum(self.present(i, j) for i, j in self.compared)
+        found = sum(self.U[a][c] * self.O[j][c] for a, j in self.partner for c in range(D))
+        if not self.partial:
+            found = present
+        rows = sum(self.of.count(i) for i, _ in self.compared)
+        return right, present, found, float(len(self.partner)), float(rows)
+
+    def rates(self):
+        right, present, found, matched, rows = self.totals()
+        p = min((right + 1) / (present + 2), 0.999)
+        r1 = min((max(found - right, 0) + 0.5) / (present + 2), 0.99 * (1 - p))
+        r0 = min((max(matched - found, 0) + 0.5) / (max(rows - present, 0) + 2), 0.99)
+        return p, r1, r0
+
+    def held(self):
+        sizes = [sum(self.O[i][c] for i in range(self.k)) for c in range(D)]
+        return [s for s in sizes if s > 1e-6]
+
+    def log_odds(self, blocks=None):
+        """Return α, β, γ as dictionaries over compared pairs; `blocks` is a Literal whose blocks' rates are used."""
+        p, r1, r0 = self.rates()
+        kappa = inf
+        if blocks is not None:
+            upper = [(i, j) for i, j in sorted(blocks.compared) if i < j and blocks.present(i, j) > 0]
+            hits, trials = [blocks.right(*at) for at in upper], [blocks.present(*at) for at in upper]
+            kappa = literal_beta_fit(hits, trials, least=0.5)[1]
+        alpha, beta, gamma = {}, {}, {}
+        for i, j in self.compared:
+            own = p
+            if isfinite(kappa):
+                own = (blocks.right(i, j) + kappa * p) / (blocks.present(i, j) + kappa)
+                own = min(max(own, 0.001), 0.999)
+            wrong = (1 - own) * r1 / (1 - p)
+            alpha[i, j] = max(log(own) - log(wrong / self.n), 0)
+            beta[i, j] = log(wrong) - log(r0)
+            gamma[i, j] = log(1 - own - wrong) - log(1 - r0) if self.partial else beta[i, j]
+        return alpha, beta, gamma
+
+    def score(self, a, c, odds):
+        """S[a, c] as in the documentation of the model, its prior included."""
+        alpha, beta, gamma = odds
+        i, total = self.of[a], 0.0
+
+        def X(point, other):
+            pair = self.of[point], other
+            return 0.0 if pair not in self.compared else (beta if (point, other) in self.partner else gamma)[pair]
+
+        for b in range(len(self.of)):
+            total += alpha.get((i, self.of[b]), 0.0) * self.W.get((a, b), 0.0) * self.U[b][c]
+            total += 0.5 * X(b, i) * self.U[b][c]
+        for j in range(self.k):
+            total += 0.5 * X(a, j) * self.O[j][c]
+        held = self.held()
+        rho, kappa = literal_beta_fit(held, [float(self.k)] * len(held), least=1.0)
+        if isfinite(kappa):
+            rho = min(max(rho, 0.001), 0.999)
+            s = sum(self.O[j][c] for j in range(self.k) if j != i)
+            total += log(s + kappa * rho) - log(max(self.k - 1 - s, 0) + kappa * (1 - rho))
+        return total
+
+    def scores(self, odds):
+        return np.array([[self.score(a, c, odds) for c in range(D)] for a in range(len(self.of))])
+
+
+def literal_beta_fit(hits, trials, *, least):
+    """Match mean and variance of the rates: Var = p(1-p)/(κ+1) beyond the binomial noise, weighted by trials."""
+    if not trials:
+        return 0.5, inf
+    total = sum(trials)
+    p = sum(hits) / total
+    spread = sum(t / total * (h / t - p) ** 2 for h, t in zip(hits, trials, strict=True))
+    noise = sum(t / total * p * (1 - p) / t for t in trials)
+    excess = spread - noise
+    return p, inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, least)
+
+
+def literal_beta_binomial(hits, trials, *, least):
+    p, kappa = literal_beta_fit(hits, trials, least=least)
+    a, b = kappa * p, kappa * (1 - p)
+
+    def beta(x, y):
+        return lgamma(x) + lgamma(y) - lgamma(x + y)
+
+    if isfinite(kappa) and a > 0 and b > 0:
+        return sum(beta(h + a, t - h + b) - beta(a, b) for h, t in zip(hits, trials, strict=True))
+    return sum(
+        (h * log(p) if h else 0) + ((t - h) * log(1 - p) if t - h else 0) for h, t in zip(hits, trials, strict=True)
+    )
+
+
+def literal_profile(x, y):
+    """The maximum over s of x log s + y log(1 - s), at s = x / (x + y)."""
+    s = x / (x + y) if x + y else 0.5
+    return (x * log(s) if x else 0.0) + (y * log(1 - s) if y else 0.0)
+
+
+def literal_likelihood(matchings, labels):
+    """Right matches of blocks and holders of labels beta-binomial; wrongly matched rows multinomial, read twice."""
+    it = Literal(matchings, labels)
+    right, present, found, matched, rows = it.totals()
+    upper = [(i, j) for i, j in sorted(it.compared) if i < j and it.present(i, j) > 0]
+    value = literal_beta_binomial([it.right(*at) for at in upper], [it.present(*at) for at in upper], least=0.5)
+    held = it.held() + [1.0] * int((labels < 0).sum())
+    value += literal_beta_binomial(held, [float(it.k)] * len(held), least=1.0)
+    wrong, stray = max(found - right, 0.0), max(matched - found, 0.0)
+    rest = literal_profile(wrong, max(present - found, 0.0)) + literal_profile(stray, max(rows - present - stray, 0.0))
+    rest -= (wrong + stray) * log(it.n)  # which of the n points it was
+    return value + 0.5 * rest
+
+
+def test_counts(problem):
+    matchings, labels = problem
+    it, counts = Literal(matchings, labels), block_counts(MatchTable.of(matchings, D), labels)
+    k = range(matchings.n_objects)
+    assert counts.right.tolist() == [[it.right(i, j) for j in k] for i in k]
+    assert counts.present.tolist() == [[it.present(i, j) for j in k] for i in k]
+    right, present, found, matched, rows = it.totals()
+    assert (counts.right.sum(), counts.present.sum()) == (right, present)
+    assert (counts.found, counts.matched, counts.rows) == (found, matched, rows)
+    np.testing.assert_allclose(counts.rates, it.rates(), rtol=1e-12)
+    held = it.held()
+    np.testing.assert_allclose(
+        counts.popularity, literal_beta_fit(held, [float(it.k)] * len(held), least=1.0), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_beta_fit(seed):
+    rng = np.random.default_rng(seed)
+    trials = rng.integers(1, 9, size=12).astype(float)
+    hits = rng.binomial(trials.astype(int), rng.beta(*[(1, 1), (6, 3), (0.2, 0.2), (50, 50)][seed], size=12)).astype(
+        float
+    )
+    expected = literal_beta_fit(hits.tolist(), trials.tolist(), least=0.5)
+    assert beta_fit(hits, trials, least=0.5) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("with_blocks", [False, True])
+def test_scores_of_hard_labels(problem, with_blocks):
+    matchings, labels = problem
+    table, it = MatchTable.of(matchings, D), Literal(matchings, labels)
+    counts = block_counts(table, labels)
+    rates = log_odds(table, counts, counts if with_blocks else None)
+    expected = it.scores(it.log_odds(it if with_blocks else None))
+    np.testing.assert_allclose(_State(table, labels, rates).scores(0, it.k), expected, atol=1e-9)
+    U = table.one_hot(labels)
+    np.testing.assert_allclose(rates.scores(table, U, table.matrix(rates.right) @ U), expected, atol=1e-9)
+
+
+def test_the_blocks_of_some_problem_differ_and_so_do_its_labels():
+    # Otherwise the two tests above would never see a finite concentration.
+    found = []
+    for make in PROBLEMS.values():
+        matchings, labels = make()
+        counts = block_counts(MatchTable.of(matchings, D), labels)
+        found.append((beta_fit(*counts.reliability, least=0.5)[1], counts.popularity[1]))
+    assert np.isfinite(found).any(axis=0).all()
+
+
+def test_rates_of_soft_labels(problem):
+    matchings, labels = problem
+    table = MatchTable.of(matchings, D)
+    rng = np.random.default_rng(0)
+    U = 0.7 * table.one_hot(labels) + 0.3 * rng.dirichlet(np.ones(D), size=len(labels))
+    it = Literal(matchings, U=U.tolist())
+    # Soft labels: right matches count with their weight, and every block has the common rate.
+    right = sum(w * U[a, c] * U[b, c] for (a, b), w in it.W.items() for c in range(D))
+    counts = soft_block_counts(table, U, table.matrix(table.weights) @ U)
+    _, present, found, matched, rows = it.totals()
+    assert counts.right.sum() == pytest.approx(right, rel=1e-12)
+    for i, j in it.compared:
+        assert counts.right[i, j] == pytest.approx(right / present * it.present(i, j), rel=1e-9)
+    assert (counts.found, counts.matched, counts.rows) == pytest.approx((found, matched, rows), rel=1e-12)
+
+
+def test_log_likelihood(problem):
+    matchings, labels = problem
+    table = MatchTable.of(matchings, D)
+    assert log_likelihood(table, labels) == pytest.approx(literal_likelihood(matchings, labels), rel=1e-10)
+    rng = np.random.default_rng(5)
+    other = np.concatenate([rng.permutation(D)[:n] for n in matchings.sizes])
+    assert log_likelihood(table, other) == pytest.approx(literal_likelihood(matchings, other), rel=1e-10)
+
+
+def test_relabelling_an_object_finds_the_best_of_all_assignments(problem):
+    matchings, labels = problem
+    table = MatchTable.of(matchings, D)
+    rates = log_odds(table, block_counts(table, labels))
+    state = _State(table, labels.copy(), rates)
+    it = Literal(matchings, labels)
+    S = it.scores(it.log_odds())
+    i = 2
+    rows = [a for a, o in enumerate(it.of) if o == i]
+    best = max(sum(S[a, c] for a, c in zip(rows, choice, strict=True)) for choice in permutations(range(D), len(rows)))
+    state.relabel(i)
+    assert sum(S[a, state.labels[a]] for a in rows) == pytest.approx(best, rel=1e-9)
+    # The sums that are kept up to date are those of the new labels.
+    np.testing.assert_allclose(state.scores(0, it.k), _State(table, state.labels, rates).scores(0, it.k), atol=1e-9)
+
+
+def test_on_a_tie_nothing_moves():
+    # Point 1 of both objects has no match: without weight on cluster size, labels 1 and 2 are worth the same to it.
+    matchings = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2])
+    table = MatchTable.of(matchings, 4)
+    for labels in ([3, 2, 3, 1], [3, 1, 3, 2], [2, 3, 2, 0]):
+        start = np.array(labels)
+        rates = log_odds(table, block_counts(table, start))
+        flat = type(rates)(rates.right, rates.scale, None, np.zeros((2, 2)))
+        assert _State(table, start, flat).scores(0, 2)[1].tolist() == [0, 0, 0, 0]
+        assert not _State(table, start.copy(), flat).relabel(0)
+        assert ascend(table, start, flat)[0].tolist() == labels
+
+
+def test_of_two_labellings_worth_the_same_an_object_keeps_the_one_it_has():
+    # Object 1 speaks for one labelling of object 0, object 2 for the other, equally loud.
+    matchings = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]], (0, 2): [[0, 1], [1, 0]]}, [2, 2, 2])
+    table = MatchTable.of(matchings, 2)
+    for labels in ([0, 1, 0, 1, 0, 1], [1, 0, 0, 1, 0, 1]):
+        state = _State(table, np.array(labels), log_odds(table, block_counts(table, np.array(labels))))
+        S = state.scores(0, 1)
+        assert S[0, 0] + S[1, 1] == pytest.approx(S[0, 1] + S[1, 0])
+        assert not state.relabel(0)
+
+
+def test_withdrawn_points_are_those_without_support_and_with_a_score_not_above_zero(problem):
+    matchings, labels = problem
+    it = Literal(matchings, labels)
+    _, beta, gamma = it.log_odds()
+    expected = labels.copy()
+    for a, label in enumerate(labels):
+        if label < 0 or any(labels[b] == label for (x, b) in it.W if x == a):
+            continue
+        # The evidence about presence, without the prior.
+        total, i = 0.0, it.of[a]
+        for j in range(it.k):
+            if (i, j) in it.compared:
+                total += 0.5 * (beta if (a, j) in it.partner else gamma)[i, j] * it.O[j][label]
+        for b in range(len(labels)):
+            if (it.of[b], i) in it.compared and labels[b] == label:
+                total += 0.5 * (beta if (b, i) in it.partner else gamma)[it.of[b], i]
+        if total <= 0:
+            expected[a] = -1
+    assert withdraw(MatchTable.of(matchings, D), labels).tolist() == expected.tolist()
+
+
+def test_some_problem_has_points_to_withdraw():
+    taken = [(labels != withdraw(MatchTable.of(m, D), labels)).sum() for m, labels in (f() for f in PROBLEMS.values())]
+    assert max(taken) > 0
+
+
+def test_the_default_leaves_a_point_alone_that_nothing_matches():
+    # A universe of two, and object 5 has a second point that is neither: to fill the universe it would get label 1.
+    truth = np.tile([0, 1], 12)
+    truth[11] = 2
+    labels = synchronise(Matchings.from_labels(truth, [2] * 12), 2, method="accurate").labels
+    assert np.flatnonzero(labels < 0).tolist() == [11]
+    assert score(labels, truth).fscore == 1.0
+
+
+def test_gains_of_joining_labels(problem):
+    matchings, labels = problem
+    table, it = MatchTable.of(matchings, D), Literal(matchings, labels)
+    alpha, beta, gamma = it.log_odds()
+
+    def X(point, other):
+        pair = it.of[point], other
+        return 0.0 if pair not in it.compared else (beta if (point, other) in it.partner else gamma)[pair]
+
+    def gain(c, e):
+        """What all pairs of points of the two labels earn by being together, in both readings."""
+        return sum(
+            2 * alpha.get((it.of[a], it.of[b]), 0.0) * it.W.get((a, b), 0.0) + X(a, it.of[b]) + X(b, it.of[a])
+            for a in range(len(labels)) if labels[a] == c
+            for b in range(len(labels)) if labels[b] == e
+        )  # fmt: skip
+
+    n = [sum(it.O[i][c] for i in range(it.k)) for c in range(D)]
+    allowed = {
+        (c, e): gain(c, e) for c in range(D) for e in range(D)
+        if c != e and n[c] and n[e] and 3 * sum(it.O[i][c] * it.O[i][e] for i in range(it.k)) <= min(n[c], n[e])
+    }  # fmt: skip
+    best = {c: max((g, -e) for (x, e), g in allowed.items() if x == c) for c in {c for c, _ in allowed}}
+    mutual = sorted(
+        (-best[c][0], c, -best[c][1]) for c in best if best[c][0] > 0 and best[-best[c][1]][1] == -c and c < -best[c][1]
+    )
+    expected = [(e, c) if n[c] < n[e] else (c, e) for _, c, e in mutual]
+    assert [tuple(pair) for pair in _pairs(table, labels, None).tolist()] == expected
+
+
+def test_some_problem_has_labels_to_join():
+    assert max(len(_pairs(MatchTable.of(m, D), labels, None)) for m, labels in (f() for f in PROBLEMS.values())) > 0
+
+
+def test_joined_labels_stay_apart_in_objects_that_hold_both():
+    table = MatchTable.of(Matchings.from_labels([0, 1, 0, 2, 1, 0], [2, 2, 1, 1]), 3)
+    assert _joined(table, np.array([0, 1, 2, -1, 1, 0]), np.array([[0, 1]])).tolist() == [0, 1, 2, -1, 0, 0]
+
+
+def test_sinkhorn_scales_rows_to_one_and_only_full_columns():
+    # One object whose points want the same label, and one at peace: it keeps its softmax.
+    table = MatchTable.of(Matchings.from_labels([0, 1, 0, 1], [2, 2]), 3)
+    S = np.array([[4.0, 1.0, 0.0], [5.0, 0.0, 0.5], [3.0, 0.0, 0.0], [0.0, 0.0, 3.0]])
+    U = sinkhorn(S, table, max_iter=2000, tol=1e-12)
+    for row in (2, 3):
+        weights = [exp(x) for x in S[row]]
+        np.testing.assert_allclose(U[row], [w / sum(weights) for w in weights])
+    columns = [1.0, 1.0, 1.0]
+    for _ in range(20_000):  # rows scaled to one, columns lowered to one: the literal iteration
+        rows = [1 / sum(exp(S[a, c]) * columns[c] for c in range(3)) for a in (0, 1)]
+        columns = [min(1.0, 1 / sum(exp(S[a, c]) * rows[a] for a in (0, 1))) for c in range(3)]
+    expected = [[exp(S[a, c]) * rows[a] * columns[c] for c in range(3)] for a in (0, 1)]
+    np.testing.assert_allclose(U[:2], expected, rtol=1e-5)
+
+
+def test_the_first_round_of_the_mean_field_goes_half_way(problem):
+    matchings, labels = problem
+    table = MatchTable.of(matchings, D)
+    U = table.one_hot(labels)
+    it = Literal(matchings, labels)
+    right = sum(w for (a, b), w in it.W.items() if labels[a] == labels[b] >= 0)
+    counts = soft_block_counts(table, U, table.matrix(table.weights) @ U)
+    assert counts.right.sum() == pytest.approx(right)
+    rates = log_odds(table, counts)
+    target = sinkhorn(rates.scores(table, U, table.matrix(rates.right) @ U), table)
+    found, rounds = mean_field(table, labels, max_iter=1)
+    assert rounds == 1
+    np.testing.assert_allclose(found, (U + target) / 2, atol=1e-12)
