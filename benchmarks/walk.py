@@ -1,0 +1,143 @@
+"""Count the functions that ``stiefelsync sync database.db -o clean.db --report page.html`` passes through.
+
+Run ``python -m benchmarks.walk``, with ``--commit REVISION`` for an earlier state of the code and ``--list`` for every
+function and every change of layer by name. The database is that of Sceaux (STIEFELSYNC_DATA), or any other named with
+``--database``. What is counted:
+
+* *functions*: different functions of this package with a name of their own (``def``, also those inside others and
+  properties) that are called while the command runs. Not counted are lambdas, comprehensions, what dataclasses
+  generate, and whatever runs while modules are imported.
+* *files*: the files that these stand in.
+* *changes of layer*: different pairs of a function and a function called by it that stand in different layers. A layer
+  is a folder, or a module, directly inside ``stiefelsync``; calls by way of other packages count as calls of the last
+  function of ours.
+* *runs*: calls of functions of interest, however often.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+RUNS = ("canonical", "components", "trees", "snapshot", "upper_bound", "render")
+HERE = Path(__file__).resolve().parent.parent
+Name = tuple[str, str]
+
+
+class Walk:
+    """Collects the calls of functions below a folder; made for ``sys.setprofile``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = f"{root}{os.sep}"
+        self.calls: Counter[Name] = Counter()
+        self.changes: set[tuple[Name, Name]] = set()
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or not self._ours(frame.f_code):
+            return
+        callee, caller = self._name(frame.f_code), None
+        back = frame.f_back
+        while back is not None:
+            if back.f_code.co_filename.startswith(self.root) and back.f_code.co_name == "<module>":
+                return  # part of an import
+            if caller is None and self._ours(back.f_code):
+                caller = self._name(back.f_code)
+            back = back.f_back
+        self.calls[callee] += 1
+        if caller is not None and layer(caller) != layer(callee):
+            self.changes.add((caller, callee))
+
+    def _ours(self, code: CodeType) -> bool:
+        return code.co_filename.startswith(self.root) and not code.co_name.startswith("<")
+
+    def _name(self, code: CodeType) -> Name:
+        return code.co_filename.removeprefix(self.root).replace(os.sep, "/"), code.co_qualname
+
+
+def layer(name: Name) -> str:
+    """Return the layer of a function, named by its file and itself.
+
+    >>> layer(("io/colmap.py", "read")), layer(("clean.py", "clean"))
+    ('io', 'clean')
+    """
+    return name[0].split("/")[0].removesuffix(".py")
+
+
+def trace(database: Path) -> dict[str, Any]:
+    """Run the command on a database with the package that is imported here, and return what it passed."""
+    import stiefelsync
+    from stiefelsync.cli import main
+
+    walk = Walk(Path(stiefelsync.__file__).parent)
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv = ["stiefelsync", "sync", str(database), "-o", f"{folder}/clean.db", "--report", f"{folder}/page.html"]
+        sys.setprofile(walk)
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code, f"the command failed with exit code {end.code}"
+        finally:
+            sys.setprofile(None)
+        assert Path(folder, "page.html").exists(), "the command wrote no page"
+    return {
+        "functions": sorted(walk.calls),
+        "changes": sorted(walk.changes),
+        "runs": {one: sum(n for (_, name), n in walk.calls.items() if name == one) for one in RUNS},
+    }
+
+
+def trace_apart(database: Path, source: Path) -> dict[str, Any]:
+    """Trace the package below the folder `source` in a process of its own."""
+    code = "import json, sys; from walk import trace; from pathlib import Path; found = trace(Path(sys.argv[1])); "
+    code += "print('\\n' + json.dumps(found))"
+    paths = os.pathsep.join([str(source), str(HERE / "benchmarks")])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(database)],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--commit", help="trace the code of this revision instead of the one that lies here")
+    parser.add_argument("--database", type=Path, help="a COLMAP database; that of Sceaux by default")
+    parser.add_argument("--list", action="store_true", help="name every function and every change of layer")
+    given = parser.parse_args()
+    database = given.database or Path(os.environ["STIEFELSYNC_DATA"], "sceaux", "database.db")
+    with tempfile.TemporaryDirectory() as folder:
+        source = HERE
+        if given.commit:
+            archive = subprocess.run(
+                ["git", "-C", str(HERE), "archive", given.commit, "src"], check=True, capture_output=True
+            ).stdout
+            subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+            source = Path(folder)
+        found = trace_apart(database.resolve(), source / "src")
+    files = {file for file, _ in found["functions"]}
+    print(f"{len(found['functions'])} functions in {len(files)} files, {len(found['changes'])} changes of layer")
+    print("by layer:", dict(Counter(layer(name) for name in found["functions"])))
+    print("runs:", found["runs"])
+    if given.list:
+        for file, name in found["functions"]:
+            print(f"  {file} {name}")
+        for caller, callee in found["changes"]:
+            print(f"  {' '.join(caller)} → {' '.join(callee)}")
+
+
+if __name__ == "__main__":
+    main()
