@@ -1,7 +1,6 @@
 """Every method has one signature, so a comparison is a loop; this one comes with the package."""
 
-from stiefelsync import datasets
-from stiefelsync.sync.comparison import compare
+from stiefelsync import compare, datasets
 
 problem, truth = datasets.synthetic(universe=25, objects=30, observed=0.6, error=0.6, rng=0)
 methods = ["accurate", "fast", "sparse-stiefel", "sparse-stiefel:extra_iter=10", "matcheig", "spectral", "union-find"]

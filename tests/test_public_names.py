@@ -1,0 +1,73 @@
+"""The public names: a change here is deliberate and has a line in the changelog."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stiefelsync
+
+PUBLIC = """
+    METHODS Callback Comparison ConvergenceWarning CycleError FormatError InputError Inspection Matchings
+    MissingExtraError Outcome Progress Score Status StiefelResult StiefelSyncError Stopwatch Synchronisation
+    UniverseEstimate __version__ compare cycle_error datasets errors estimate_universe inspect io plotting register
+    report score sparse_stiefel synchronise two_stage
+""".split()  # noqa: SIM905  one name per quoted line would be ten times as long
+
+MATCHINGS = """
+    coordinates endpoints from_arrays from_labels from_matrix from_pairs indices keep match_pairs match_weights
+    n_matches n_objects n_points names offsets pair pair_objects pair_start pairs point_objects repair sizes to_matrix
+    weights with_weights
+""".split()  # noqa: SIM905  one name per quoted line would be ten times as long
+
+
+def _fresh(code: str) -> str:
+    """Run code in an interpreter that has imported nothing yet."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_list_of_public_names():
+    assert sorted(stiefelsync.__all__) == sorted(PUBLIC)
+
+
+def test_the_list_of_what_matchings_offer():
+    offered = {*stiefelsync.Matchings.__dataclass_fields__, *dir(stiefelsync.Matchings)}
+    assert sorted(name for name in offered if not name.startswith("_")) == MATCHINGS
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_found_documented_and_offered_to_tab(name):
+    assert name in dir(stiefelsync)
+    value = getattr(stiefelsync, name)
+    if inspect.ismodule(value) or inspect.isclass(value) or inspect.isfunction(value):
+        assert inspect.getdoc(value)
+
+
+def test_the_lazy_table_and_the_imports_for_type_checkers_agree():
+    tree = ast.parse(Path(stiefelsync.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name for node in block.body for alias in node.names}
+    assert seen == {*stiefelsync._HOME, *stiefelsync._MODULES} == set(PUBLIC) - {"__version__"}
+
+
+def test_importing_the_package_loads_neither_numpy_nor_an_optional_dependency():
+    code = (
+        "import sys, stiefelsync; print(sorted({'numpy', 'scipy', 'matplotlib', 'torch', 'dask'} & set(sys.modules)))"
+    )
+    assert _fresh(code) == "[]"
+
+
+def test_the_registry_is_full_whichever_name_comes_first():
+    for first in ("METHODS", "register", "compare", "Outcome"):
+        found = _fresh(f"import stiefelsync; stiefelsync.{first}; print('accurate' in stiefelsync.METHODS)")
+        assert found == "True"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"^module 'stiefelsync' has no attribute 'sincronise'$"):
+        stiefelsync.sincronise  # noqa: B018
