@@ -56,7 +56,7 @@ def pair_dict(objects: np.ndarray, points: np.ndarray) -> Callable[[], Matchings
 def repaired(objects: np.ndarray, points: np.ndarray) -> Callable[[], Matchings]:
     points = points.copy()
     points[::100, 1] = points[1::100, 1][: len(points[::100])]
-    return lambda: Matchings.from_arrays(objects, points, np.full(OBJECTS, POINTS), on_conflict="repair")
+    return lambda: Matchings.from_arrays(objects, points, np.full(OBJECTS, POINTS), one_to_many="repair")
 
 
 ROWS: dict[str, Callable[[np.ndarray, np.ndarray], Callable[[], Matchings]]] = {

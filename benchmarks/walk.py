@@ -41,6 +41,7 @@ class Walk:
         self.changes: set[tuple[Name, Name]] = set()
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Note a call and, where it leads into another layer, from where."""
         if event != "call" or not self._ours(frame.f_code):
             return
         callee, caller = self._name(frame.f_code), None
@@ -83,7 +84,8 @@ def trace(database: Path) -> dict[str, Any]:
         try:
             main()
         except SystemExit as end:
-            assert not end.code, f"the command failed with exit code {end.code}"
+            if end.code:
+                raise
         finally:
             sys.setprofile(None)
         assert Path(folder, "page.html").exists(), "the command wrote no page"

@@ -96,7 +96,7 @@ def test_what_would_follow_is_what_add_adds(document, database, tmp_path, merge)
 def test_what_was_dropped_to_be_one_to_one_is_told(run, document, tmp_path):
     rows = "object_a,point_a,object_b,point_b\na,0,b,0\na,0,b,1\na,0,b,0\nb,1,c,0\n"
     (tmp_path / "many.csv").write_text(rows)
-    command = ("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--option", "on_conflict=repair")
+    command = ("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--option", "one_to_many=repair")
     told = document(*command)
     assert (told["matches_read"], told["matches_dropped"], told["matches_before"]) == (4, 2, 2)
     said = "4 matches, 2 of them left out of account to make them one-to-one"

@@ -342,8 +342,8 @@ def test_options_of_formats(run, document, tmp_path):
     """Matches that are not one-to-one are refused, or repaired on request, by every verb that reads."""
     rows = "object_a,point_a,object_b,point_b,weight\na,0,b,0,1\na,0,b,1,5\nb,1,c,0,1\n"
     (tmp_path / "many.csv").write_text(rows)
-    repair = ("--option", "on_conflict=repair")
-    assert "--option on_conflict='repair' keeps" in run("inspect", tmp_path / "many.csv", code=2).stderr
+    repair = ("--option", "one_to_many=repair")
+    assert "--option one_to_many='repair' keeps" in run("inspect", tmp_path / "many.csv", code=2).stderr
     found = document("inspect", tmp_path / "many.csv", *repair)
     assert (found["matches"], found["repair"]) == (2, {"duplicates": 0, "conflicts": 1})
     told = run("inspect", tmp_path / "many.csv", *repair).stdout

@@ -209,11 +209,11 @@ def test_one_to_many_is_repaired_and_reported(tmp_path):
     build(tmp_path / "a.db", RAW, many, "3.13")
     problem = io.read(tmp_path / "a.db")
     assert problem.pair(0, 1).tolist() == [[0, 1], [2, 0]]
-    assert (problem.repair.duplicates, problem.repair.conflicts) == (1, 2)
+    assert (problem.repair.duplicates, problem.repair.second_partners) == (1, 2)
     with pytest.raises(FormatError, match="matched to more than one point"):
-        io.read(tmp_path / "a.db", on_conflict="error")
+        io.read(tmp_path / "a.db", one_to_many="error")
     io.write(problem, tmp_path / "b.db", like=tmp_path / "a.db")
-    assert io.read(tmp_path / "b.db", on_conflict="error").pairs().keys() == {(0, 1)}
+    assert io.read(tmp_path / "b.db", one_to_many="error").pairs().keys() == {(0, 1)}
     assert io.convert(tmp_path / "a.db", tmp_path / "a.npz")[0].startswith("3 matches")
 
 
@@ -233,7 +233,7 @@ def test_near_keypoints_are_merged_where_matches_connect_them(tmp_path):
         back = io.read(tmp_path / "b.db")
         assert back.n_matches == kept
         assert [2, 0] in back.pair(0, 2).tolist() or kept == 5  # the copy itself, not what stood for it
-    assert io.read(tmp_path / "a.db", merge_px=1, on_conflict="error") == merged
+    assert io.read(tmp_path / "a.db", merge_px=1, one_to_many="error") == merged
 
 
 @pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), True, False, "", "10", None])
@@ -269,11 +269,11 @@ def test_several_partners_that_are_copies_are_one(tmp_path):
     many = {(0, 1): np.array([[0, 0], [1, 0]])}
     build(tmp_path / "a.db", Matchings.from_pairs({}, [2, 1], coordinates=at), many, "3.13")
     merged = io.read(tmp_path / "a.db", merge_px=1)
-    assert (merged.n_matches, merged.repair.duplicates, merged.repair.conflicts) == (1, 1, 0)
+    assert (merged.n_matches, merged.repair.duplicates, merged.repair.second_partners) == (1, 1, 0)
     io.write(merged, tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1)
     assert dump(tmp_path / "b.db") == dump(tmp_path / "a.db")
     with pytest.raises(FormatError, match="matched to more than one point"):
-        io.read(tmp_path / "a.db", merge_px=1, on_conflict="error")
+        io.read(tmp_path / "a.db", merge_px=1, one_to_many="error")
 
 
 @pytest.mark.data
@@ -609,7 +609,7 @@ def test_real_databases(data_dir, tmp_path, name, images, points, raw, verified)
     problem = io.read(path)
     loose = io.read(path, source="matches")
     for read, count in ((problem, verified), (loose, raw)):
-        lost = 0 if read.repair is None else read.repair.duplicates + read.repair.conflicts
+        lost = 0 if read.repair is None else read.repair.dropped
         assert read.n_matches + lost == count
     assert problem.n_objects == images
     assert points in (None, problem.n_points)

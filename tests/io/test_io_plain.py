@@ -197,9 +197,9 @@ def test_not_text(tmp_path):
 
 
 def test_one_to_many_is_repaired_on_request(tmp_path):
-    problem = table(tmp_path, HEAD + "0,0,1,0\n0,0,1,1\n", on_conflict="repair")
+    problem = table(tmp_path, HEAD + "0,0,1,0\n0,0,1,1\n", one_to_many="repair")
     assert problem.n_matches == 1
-    assert problem.repair.conflicts == 1
+    assert problem.repair.second_partners == 1
 
 
 def test_names_a_table_cannot_hold(tmp_path):

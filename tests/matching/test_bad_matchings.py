@@ -42,32 +42,32 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "the match of point 0 of object 0 with point 1 of object 1 is given twice"
-        " (1 of 2 matches have to go; on_conflict='repair' keeps the heaviest)",
+        " (1 of 2 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: PAIRS({(0, 1): [[0, 1]], (1, 0): [[1, 0]]}, [2, 2]),
     ),
     (
         "point 0 of object 0 is matched to more than one point of object 1"
-        " (1 of 2 matches have to go; on_conflict='repair' keeps the heaviest)",
+        " (1 of 2 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: PAIRS({(0, 1): [[0, 0], [0, 1]]}, [2, 2]),
     ),
     (
         "point 1 of object 1 is matched to more than one point of object 0"
-        " (1 of 3 matches have to go; on_conflict='repair' keeps the heaviest)",
+        " (1 of 3 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: PAIRS({(0, 1): [[0, 1], [1, 1], [2, 0]]}, [3, 2]),
     ),
     (
         "the match of point 0 of object 0 ('left.jpg') with point 1 of object 1 ('right.jpg') is given twice"
-        " (1 of 2 matches have to go; on_conflict='repair' keeps the heaviest)",
+        " (1 of 2 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: PAIRS({(0, 1): [[0, 1]], (1, 0): [[1, 0]]}, [2, 2], names=NAMES),
     ),
     (
         "point 0 of object 0 ('left.jpg') is matched to more than one point of object 1 ('right.jpg')"
-        " (1 of 2 matches have to go; on_conflict='repair' keeps the heaviest)",
+        " (1 of 2 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: MATRIX([[1, 1, 1], [1, 1, 0], [1, 0, 1]], [1, 2], names=NAMES),
     ),
     (
         "point 1 of object 1 ('right.jpg') is matched to more than one point of object 0 ('left.jpg')"
-        " (1 of 3 matches have to go; on_conflict='repair' keeps the heaviest)",
+        " (1 of 3 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: ARRAYS([[0, 1]] * 3, [[0, 1], [1, 1], [2, 0]], [3, 2], names=NAMES),
     ),
     (
@@ -124,8 +124,8 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("2 objects need 2 names, got 1", lambda: PAIRS({}, [1, 1], names=["only"])),
     ("coordinates must have shape (2, 2), got (2, 3)", lambda: PAIRS({}, [1, 1], coordinates=np.zeros((2, 3)))),
     (
-        "unknown on_conflict 'repare'; did you mean 'repair'? Known: error, repair",
-        lambda: PAIRS({}, [1, 1], on_conflict="repare"),
+        "unknown one_to_many 'repare'; did you mean 'repair'? Known: error, repair",
+        lambda: PAIRS({}, [1, 1], one_to_many="repare"),
     ),
     ("2 points need 2 labels, got shape (3,)", lambda: LABELS([0, 0, 0], [1, 1])),
     ("labels must be whole numbers, got float64", lambda: LABELS([0.0, 1.0], [1, 1])),

@@ -67,6 +67,6 @@ def test_few_cycles_say_nothing_about_the_share_of_wrong_matches():
 
 def test_what_was_dropped_is_told():
     twice = [[0, 0], [0, 0], [0, 1], [1, 1]]
-    found = inspect(Matchings.from_pairs({(0, 1): twice}, [2, 2], on_conflict="repair"))
-    assert found.repair == Repair(duplicates=1, conflicts=1)
+    found = inspect(Matchings.from_pairs({(0, 1): twice}, [2, 2], one_to_many="repair"))
+    assert found.repair == Repair(duplicates=1, second_partners=1)
     assert inspect(Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])).repair is None

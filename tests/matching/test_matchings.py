@@ -132,7 +132,7 @@ def test_repair_is_greedy(rows: list[tuple[int, int, int, int, float]], weighted
         table[:, [1, 3]],
         [4, 4, 4],
         weights=[row[4] for row in rows] if weighted else None,
-        on_conflict="repair",
+        one_to_many="repair",
     )
     kept, duplicates, conflicts = greedy(rows)
     found = {(i, a, j, b) for (i, j), block in problem.pairs().items() for a, b in block.tolist()}

@@ -31,7 +31,7 @@ def run(
 ) -> None:
     """Convert a file of matches and say what the new format cannot hold.
 
-    Example: stiefelsync convert matches.csv matches.npz --option on_conflict=repair
+    Example: stiefelsync convert matches.csv matches.npz --option one_to_many=repair
     Example: stiefelsync convert clean.db tracks.csv --to tracks
     Example: stiefelsync convert consistent.csv clean.db --like database.db
     """

@@ -52,7 +52,7 @@ def _lines(found: Inspection) -> dict[str, str]:
         "matches": f"{number(found.matches)} in {number(found.pairs)} of {counted(found.possible_pairs, 'pair')}",
     }
     if found.repair is not None:
-        twice, rivals = found.repair.duplicates, found.repair.conflicts
+        twice, rivals = found.repair.duplicates, found.repair.second_partners
         lines["dropped"] = (
             f"{counted(twice + rivals, 'match')} to make them one-to-one: {number(twice)} given twice, "
             f"{number(rivals)} to a second partner"

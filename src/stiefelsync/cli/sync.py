@@ -114,7 +114,7 @@ def _figures(result: Synchronisation, adds: bool) -> dict[str, Any]:
     """Return the figures of the result, together with what they mean for a file that holds it."""
     figures = result.as_dict()
     repair = result.input.repair
-    figures["matches_dropped"] = 0 if repair is None else repair.duplicates + repair.conflicts
+    figures["matches_dropped"] = 0 if repair is None else repair.dropped
     figures["matches_read"] = result.input.n_matches + figures["matches_dropped"]
     figures["added_written"] = adds
     figures["matches_after"] = figures["matches_kept"] + (figures["matches_added"] if adds else 0)

@@ -97,7 +97,7 @@ class Format:
     sniff
         Whether the content of a file looks like this format.
     read
-        ``read(path, *, on_conflict, **options) -> Matchings``.
+        ``read(path, *, one_to_many, **options) -> Matchings``.
     write
         ``write(content, path, *, like, **options)``; `path` is a fresh file, `like` the input file. A writer that
         filters a copy of `like` returns what became of its matches, any other None.

@@ -137,12 +137,12 @@ def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str
     return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
 
 
-def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, merge_px: float = 0.0) -> Matchings:
+def read(path: Path, *, one_to_many: str = "repair", source: str | None = None, merge_px: float = 0.0) -> Matchings:
     """Read the matches, keypoint positions and image names of a COLMAP database.
 
     Parameters
     ----------
-    on_conflict
+    one_to_many
         COLMAP 3.13 and newer allow one-to-many matches; the first partner is kept and the rest is counted in
         ``Matchings.repair``, or with "error" refused. What only merging makes one-to-many is repaired in either case.
     source : {"two_view_geometries", "matches"}
@@ -157,11 +157,11 @@ def read(path: Path, *, on_conflict: str = "repair", source: str | None = None, 
         _, rows = _load_source(connection, source, images, path)
     about: dict[str, Any] = {"names": images.names, "coordinates": images.coordinates}
     objects = rows.flat_objects()
-    plain = Matchings.from_arrays(objects, rows.indices, images.sizes, **about, on_conflict=on_conflict)
+    plain = Matchings.from_arrays(objects, rows.indices, images.sizes, **about, one_to_many=one_to_many)
     if not merge_px:
         return plain
     points = _stands(rows, images, merge_px)[rows.ends(images)] - images.offsets[objects]
-    return Matchings.from_arrays(objects, points, images.sizes, **about, on_conflict="repair")
+    return Matchings.from_arrays(objects, points, images.sizes, **about, one_to_many="repair")
 
 
 def _load_source(connection: sqlite3.Connection, source: str | None, images: Images, path: Path) -> tuple[str, Rows]:

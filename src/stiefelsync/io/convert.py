@@ -66,7 +66,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     format
         Name of the format; told from the content when None.
     options
-        Options of the format, such as ``on_conflict="repair"``; see ``docs/formats.md``.
+        Options of the format, such as ``one_to_many="repair"``; see ``docs/formats.md``.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def convert(
     known = output_format(target, target_format, model)
     lost = known.loses(matchings)
     written = write(matchings, target, known.name, like=model, add=add, **(write_options or {}))
-    dropped = 0 if matchings.repair is None else matchings.repair.duplicates + matchings.repair.conflicts
+    dropped = 0 if matchings.repair is None else matchings.repair.dropped
     if written is not None and source == model and written.source == written.target:
         dropped = written.before - written.kept  # less, where a match of merged points stays as it was
     if dropped:

@@ -234,7 +234,7 @@ def _sizes(
     return sizes
 
 
-def read_matches(path: Path, *, on_conflict: str = "error", sizes: ArrayLike | None = None) -> Matchings:
+def read_matches(path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None) -> Matchings:
     """Read ``object_a,point_a,object_b,point_b[,weight]``.
 
     Parameters
@@ -252,7 +252,7 @@ def read_matches(path: Path, *, on_conflict: str = "error", sizes: ArrayLike | N
             _sizes(table, sizes, (a, b), (p, q), k, path),
             weights=table.columns.get("weight"),
             names=names,
-            on_conflict=on_conflict,
+            one_to_many=one_to_many,
         )
     except InputError as error:
         if error.match is None:

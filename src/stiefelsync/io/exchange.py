@@ -19,7 +19,7 @@ def from_dict(
     matches: Mapping[tuple[Any, Any], ArrayLike],
     sizes: ArrayLike | Mapping[str, int] | None = None,
     *,
-    on_conflict: str = "error",
+    one_to_many: str = "error",
 ) -> Matchings:
     """Build from ``{(a, b): (K, 2) ints}``, objects given by number or by name.
 
@@ -57,7 +57,7 @@ def from_dict(
             for o, column in zip(pair, array.T, strict=False):
                 least[o] = max(least.get(o, 0), int(column.max(initial=-1)) + 1)
         sizes = np.array([least.get(o, 0) for o in range(max(least, default=-1) + 1)], dtype=np.int64)
-    return Matchings.from_pairs(pairs, sizes, names=names, on_conflict=on_conflict)
+    return Matchings.from_pairs(pairs, sizes, names=names, one_to_many=one_to_many)
 
 
 def to_dict(matchings: Matchings) -> dict[tuple[str, str], NDArray[np.int32]]:

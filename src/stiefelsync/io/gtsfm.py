@@ -91,7 +91,7 @@ class TracksEstimator:
                 raise InputError(f"the keypoints of image {i} must be of shape (N, 2), got {block.shape}")
         at = np.concatenate([np.empty((0, 2)), *(block for block in positions if len(block))])
         sizes = [len(block) for block in positions]
-        problem = Matchings.from_pairs(matches_dict, sizes, coordinates=at, on_conflict="repair")
+        problem = Matchings.from_pairs(matches_dict, sizes, coordinates=at, one_to_many="repair")
         if not problem.n_matches:
             return []
         result = synchronise(problem, self.universe, method=self.method, rng=self.seed, **self.options)

@@ -194,13 +194,13 @@ def _sizes(names: list[str], pairs: list[Pair], keypoints: dict[str, Any] | None
 
 
 def read(
-    path: Path, *, on_conflict: str = "repair", features: str | Path | None = None, scores: bool = True
+    path: Path, *, one_to_many: str = "repair", features: str | Path | None = None, scores: bool = True
 ) -> Matchings:
     """Read a file of matches.
 
     Parameters
     ----------
-    on_conflict
+    one_to_many
         Matchers without a mutual check give one keypoint to several; the best is kept, or with "error" refused.
     features
         The file of features: gives the names with their slashes, the numbers of keypoints, and their positions.
@@ -223,7 +223,7 @@ def read(
         weights=np.maximum(np.concatenate(weights), LEAST_SCORE) if use else None,
         names=contents.names,
         coordinates=contents.coordinates,
-        on_conflict=on_conflict,
+        one_to_many=one_to_many,
     )
 
 

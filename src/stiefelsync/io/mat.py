@@ -46,7 +46,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def read(
-    path: Path, *, on_conflict: str = "error", sizes: ArrayLike | None = None, weighted: bool | None = None
+    path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None, weighted: bool | None = None
 ) -> Matchings:
     """Read the matrix W of a MAT file.
 
@@ -68,7 +68,7 @@ def read(
         weighted = bool(np.any(found.get("weighted", False)))
     problem = Matchings.from_matrix(
         sparse.coo_array(W).astype(np.float64), _sizes(found, sizes, path), weighted=weighted,
-        names=_names(found, path), on_conflict=on_conflict,
+        names=_names(found, path), one_to_many=one_to_many,
     )  # fmt: skip
     if "coordinates" not in found:
         return problem

@@ -45,7 +45,7 @@ def load(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read(
-    path: Path, *, on_conflict: str = "error", sizes: ArrayLike | None = None, weighted: bool = False
+    path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None, weighted: bool = False
 ) -> Matchings:
     """Read matchings from an NPZ file.
 
@@ -68,7 +68,7 @@ def read(
         W = _matrix(arrays, path)
         if W is None:
             raise FormatError(f"{path} lacks the array {missing[0]!r} of matchings, and holds no matrix W either")
-        return Matchings.from_matrix(W, arrays["sizes"], weighted=weighted, on_conflict=on_conflict)
+        return Matchings.from_matrix(W, arrays["sizes"], weighted=weighted, one_to_many=one_to_many)
     pair_objects, start, indices = (arrays[part] for part in PARTS[1:])
     length = np.diff(start) if start.ndim == 1 and np.issubdtype(start.dtype, np.integer) else np.array([-1])
     fits = pair_objects.shape == (len(length), 2) and indices.shape == (length.sum(), 2)
@@ -84,7 +84,7 @@ def read(
         weights=arrays.get("weights"),
         names=arrays["names"].tolist() if "names" in arrays else None,
         coordinates=arrays.get("coordinates"),
-        on_conflict=on_conflict,
+        one_to_many=one_to_many,
     )
 
 

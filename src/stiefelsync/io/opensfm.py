@@ -39,7 +39,7 @@ def sniff(path: Path) -> bool:
 
 
 def read(
-    path: Path, *, on_conflict: str = "error", sizes: ArrayLike | None = None, allow_pickle: bool = False
+    path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None, allow_pickle: bool = False
 ) -> Matchings:
     """Read `tracks.csv`, or the folder `matches` (one file of it, respectively).
 
@@ -55,7 +55,7 @@ def read(
             raise FormatError(
                 f"{path} holds pickled Python objects, which could run code; pass allow_pickle=True if you trust it"
             )
-        return from_dict(_pickled(path), sizes, on_conflict=on_conflict)
+        return from_dict(_pickled(path), sizes, one_to_many=one_to_many)
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         version = next(reader, [""])[0].strip()

@@ -29,12 +29,17 @@ class Repair:
     ----------
     duplicates
         Matches that were given more than once (the heaviest copy stays).
-    conflicts
+    second_partners
         Matches that gave a point a second partner in the same object (the heavier stays, the earlier on a tie).
     """
 
     duplicates: int = 0
-    conflicts: int = 0
+    second_partners: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Dropped matches in all."""
+        return self.duplicates + self.second_partners
 
 
 def check_sizes(sizes: ArrayLike) -> Int32s:
@@ -136,7 +141,7 @@ def canonical(
     points: NDArray[Any],
     sizes: Int32s,
     weights: Floats | None,
-    on_conflict: str,
+    one_to_many: str,
     names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None, Repair | None]:
     """Return (pair_objects, pair_start, indices, weights, repair) of the matches in canonical order.
@@ -148,8 +153,8 @@ def canonical(
     names
         What errors call the objects, beside their numbers.
     """
-    if on_conflict not in ("error", "repair"):
-        raise unknown_name("on_conflict", on_conflict, ["error", "repair"])
+    if one_to_many not in ("error", "repair"):
+        raise unknown_name("one_to_many", one_to_many, ["error", "repair"])
     _check_range(objects, points, sizes, names)
     given = points
     objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
@@ -167,8 +172,8 @@ def canonical(
     repair = None
     if keep is not None:
         mask, repair = keep
-        if on_conflict == "error":
-            raise _conflict_error(objects, points, ~mask, order, names)
+        if one_to_many == "error":
+            raise _one_to_many_error(objects, points, ~mask, order, names)
         # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
         first = np.flatnonzero(fresh)
         pair_objects, start = objects[first], np.append(0, np.cumsum(np.add.reduceat(mask, first, dtype=np.int64)))
@@ -270,7 +275,7 @@ def _shared(end: NDArray[np.int64]) -> NDArray[np.bool_]:
     return marked
 
 
-def _conflict_error(
+def _one_to_many_error(
     objects: Int32s,
     points: Int32s,
     dropped: NDArray[np.bool_],
@@ -282,7 +287,7 @@ def _conflict_error(
     a, b = points[t].tolist()
     first, second = (describe(i, names) for i in objects[t].tolist())
     count = f"{int(dropped.sum())} of {len(dropped)} matches have to go"
-    advice = f"({count}; on_conflict='repair' keeps the heaviest)"
+    advice = f"({count}; one_to_many='repair' keeps the heaviest)"
     here = (objects == objects[t]).all(axis=1)
     if (here & (points == points[t]).all(axis=1)).sum() > 1:
         return InputError(

@@ -68,7 +68,7 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
         weights=matchings.weights,
         names=matchings.names,
         coordinates=matchings.coordinates,
-        on_conflict="repair",
+        one_to_many="repair",
     )
     return merged, stands
 

@@ -90,7 +90,7 @@ class Matchings:
         weights: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        on_conflict: str = "error",
+        one_to_many: str = "error",
     ) -> Matchings:
         """Build from flat arrays, in any order and orientation, in O(M log M) without a Python loop over matches.
 
@@ -98,7 +98,7 @@ class Matchings:
         ----------
         objects, points : (M, 2) int
             Match t joins point ``points[t, 0]`` of object ``objects[t, 0]`` with ``points[t, 1]`` of ``objects[t, 1]``.
-        on_conflict : {"error", "repair"}
+        one_to_many : {"error", "repair"}
             What to do when a point has two partners in one object: raise, or keep the heaviest and report (`repair`).
 
         Examples
@@ -113,7 +113,7 @@ class Matchings:
         values = None if weights is None else check_weights(weights, len(point_array))
         called = as_names(names, len(checked))
         pair_objects, start, indices, values, repair = canonical(
-            object_array, point_array, checked, values, on_conflict, called
+            object_array, point_array, checked, values, one_to_many, called
         )
         return cls(
             checked, pair_objects, start, indices, values, called,
@@ -129,7 +129,7 @@ class Matchings:
         weights: Mapping[tuple[int, int], ArrayLike] | None = None,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        on_conflict: str = "error",
+        one_to_many: str = "error",
     ) -> Matchings:
         """Build from ``{(i, j): (K, 2) ints}``, the exchange type of structure-from-motion programs.
 
@@ -159,7 +159,7 @@ class Matchings:
                 check_weights(weights[key], len(block))
             flat = np.concatenate([np.empty(0), *(np.asarray(weights[key], dtype=np.float64) for key in blocks)])
         return cls.from_arrays(
-            objects, points, sizes, weights=flat, names=names, coordinates=coordinates, on_conflict=on_conflict
+            objects, points, sizes, weights=flat, names=names, coordinates=coordinates, one_to_many=one_to_many
         )
 
     @classmethod
@@ -171,7 +171,7 @@ class Matchings:
         weighted: bool = False,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        on_conflict: str = "error",
+        one_to_many: str = "error",
     ) -> Matchings:
         """Build from the block matrix W = [P_ij], shape (m, m), symmetric and binary (or `weighted`).
 
@@ -212,7 +212,7 @@ class Matchings:
         ends = np.stack([row[upper], col[upper]], axis=1)
         return cls.from_arrays(
             owner[ends], ends - offsets[owner[ends]], checked,
-            weights=data[upper] if weighted else None, names=names, coordinates=coordinates, on_conflict=on_conflict,
+            weights=data[upper] if weighted else None, names=names, coordinates=coordinates, one_to_many=one_to_many,
         )  # fmt: skip
 
     @classmethod

@@ -34,7 +34,7 @@ def problems(draw: st.DrawFn) -> Matchings:
     moved = rng.random(len(points)) < draw(st.floats(0, 0.6))
     objects = clean.pair_objects[clean.match_pairs]
     points[moved, 1] = rng.integers(0, 6, moved.sum()) % sizes[objects[moved, 1]]
-    return Matchings.from_arrays(objects, points, sizes, on_conflict="repair")
+    return Matchings.from_arrays(objects, points, sizes, one_to_many="repair")
 
 
 @settings(max_examples=150, deadline=None)

@@ -127,7 +127,7 @@ def run(
             "rank": r,
             "mu": mu,
             "factors": (A, B),
-            "conflicts": 0 if result.repair is None else result.repair.conflicts,
+            "second_partners": 0 if result.repair is None else result.repair.second_partners,
         },
     )
 
@@ -173,7 +173,7 @@ def _round(A: Floats, B: Floats, matchings: Matchings, spans: list[tuple[int, in
     both, owner = np.concatenate(ends), matchings.point_objects
     return Matchings.from_arrays(
         owner[both], both - matchings.offsets[owner[both]], matchings.sizes, weights=np.concatenate(values),
-        names=matchings.names, coordinates=matchings.coordinates, on_conflict="repair",
+        names=matchings.names, coordinates=matchings.coordinates, one_to_many="repair",
     ).with_weights(None)  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def run(
             scores.append(score[chosen])
         both = np.concatenate(ends)
         result = Matchings.from_arrays(
-            owner[both], both - offsets[owner[both]], sizes, weights=np.concatenate(scores), on_conflict="repair",
+            owner[both], both - offsets[owner[both]], sizes, weights=np.concatenate(scores), one_to_many="repair",
             names=matchings.names, coordinates=matchings.coordinates,
         )  # fmt: skip
     return Outcome(
