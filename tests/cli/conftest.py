@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from stiefelsync import datasets, io
 from stiefelsync.cli import app
 
-Run = Callable[..., Result]
+Run = Callable[..., Any]  # typer.testing names no class for its results
 
 
 @pytest.fixture
 def run() -> Run:
     """Run ``stiefelsync`` with the given arguments; expect an exit code."""
 
-    def call(*arguments: object, code: int = 0) -> Result:
+    def call(*arguments: object, code: int = 0) -> Any:
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
         assert result.exit_code == code, (result.exit_code, result.stdout, result.stderr, result.exception)
         if code == 2:
