@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, counted
+from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.sync.certificate import upper_bound
@@ -74,27 +75,22 @@ class Synchronisation:
         """How the run ended; the text is advice."""
         return self.outcome.status
 
+    @cached_property
+    def difference(self) -> Difference:
+        """What became of the input: matches kept, removed and added, tracks and conflicts before and after."""
+        if self.outcome.labels is not None:
+            return difference(self.input, self.outcome.labels)
+        assert self.outcome.matchings is not None
+        return difference(self.input, self.outcome.matchings)
+
     def matchings(self) -> Matchings:
         """Return all matches of the answer, those the input did not have included."""
-        return self._matchings
+        return self.difference.all_matches
 
-    @cached_property
-    def _matchings(self) -> Matchings:
-        if self.outcome.matchings is not None:
-            return self.outcome.matchings
-        source = self.input
-        return Matchings.from_labels(self.labels, source.sizes, names=source.names, coordinates=source.coordinates)
-
-    @cached_property
+    @property
     def kept(self) -> NDArray[np.bool_]:
         """Whether the answer has each input match; shape (M,)."""
-        ends = self.input.endpoints
-        if self.consistent:
-            a, b = self.labels[ends].T
-            return np.asarray((a == b) & (a >= 0))
-        m = self.input.n_points
-        mine, theirs = (x.endpoints @ np.array([m, 1]) for x in (self.input, self.matchings()))
-        return np.isin(mine, theirs)
+        return self.difference.kept
 
     @cached_property
     def confidence(self) -> NDArray[np.float64]:
@@ -103,9 +99,7 @@ class Synchronisation:
 
     def added(self) -> Matchings:
         """Return the matches of the answer that the input did not have."""
-        answer, m = self.matchings(), self.input.n_points
-        mine, theirs = (x.endpoints @ np.array([m, 1]) for x in (self.input, answer))
-        return answer.keep(~np.isin(theirs, mine))
+        return self.difference.added
 
     @cached_property
     def objective(self) -> float:
@@ -135,7 +129,6 @@ class Synchronisation:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures of :meth:`summary` under stable names, ready for JSON."""
-        kept = int(self.kept.sum())
         figures: dict[str, Any] = {
             "method": self.method,
             "status": self.status,
@@ -144,9 +137,9 @@ class Synchronisation:
             "points": self.input.n_points,
             "universe_size": self.universe_size,
             "matches_before": self.input.n_matches,
-            "matches_kept": kept,
-            "matches_removed": self.input.n_matches - kept,
-            "matches_added": self.added_count,
+            "matches_kept": self.difference.n_kept,
+            "matches_removed": self.input.n_matches - self.difference.n_kept,
+            "matches_added": self.difference.n_added,
             "objective": self.objective,
             "upper_bound": self.upper_bound,
             "gap": self.gap,
@@ -162,13 +155,10 @@ class Synchronisation:
             figures["matches_by_rule"] = dict(self.outcome.details["matches"])
         return figures
 
-    @cached_property
+    @property
     def added_count(self) -> int:
         """Number of matches the answer adds, without making them."""
-        if not self.consistent:
-            return int(self.matchings().n_matches - self.kept.sum())
-        counts = np.bincount(self.labels[self.labels >= 0])
-        return int((counts * (counts - 1) // 2).sum() - self.kept.sum())
+        return self.difference.n_added
 
     def summary(self) -> str:
         """Return the answer in a few lines of text."""
