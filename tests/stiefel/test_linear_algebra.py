@@ -15,6 +15,7 @@ from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
 from stiefelsync.stiefel.subspace import dominant_subspace, next_eigenvalue
 from tests.stiefel.planted import clusters, distance, spectrum, top
+from tests.tolerances import rounding
 
 
 @pytest.fixture
@@ -34,10 +35,10 @@ def test_qr_is_orthonormal_whatever_the_condition(condition, dtype, pivoting, rn
     )[0]
     A = np.ascontiguousarray(A, dtype=dtype)
     Q, R = orthonormalise(A, pivoting=pivoting)
-    eps = np.finfo(dtype).eps
+    atol = rounding(200, dtype=dtype)
     assert Q.dtype == R.dtype == dtype
-    np.testing.assert_allclose(Q.T @ Q, np.eye(10), atol=50 * eps)
-    np.testing.assert_allclose(Q @ R, A, atol=50 * eps)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(10), atol=atol)
+    np.testing.assert_allclose(Q @ R, A, atol=atol)
     if not pivoting:
         assert (np.diag(R) >= 0).all()
         np.testing.assert_array_equal(R, np.triu(R))
@@ -48,14 +49,14 @@ def test_qr_equals_the_unique_householder_factorisation(rng):
     Q, R = np.linalg.qr(A)
     sign = np.sign(np.diag(R))
     ours, _ = orthonormalise(A)
-    np.testing.assert_allclose(ours, Q * sign, atol=1e-13)
+    np.testing.assert_allclose(ours, Q * sign, atol=rounding(100) * np.linalg.cond(A))
 
 
 def test_qr_of_a_rank_deficient_matrix_is_still_orthonormal(rng):
     A = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
     Q, R = orthonormalise(A)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(5), atol=1e-12)
-    np.testing.assert_allclose(Q @ R, A, atol=1e-12)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(5), atol=rounding(50))
+    np.testing.assert_allclose(Q @ R, A, atol=rounding(50) * np.linalg.norm(A))
 
 
 def test_qr_leaves_its_input_alone(rng):
@@ -68,7 +69,7 @@ def test_qr_leaves_its_input_alone(rng):
 def test_polar_maximises_the_inner_product(rng):
     A = rng.standard_normal((6, 6))
     Q = polar(A)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=rounding(6))
     others = [np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(200)]
     assert np.vdot(Q, A) >= max(np.vdot(other, A) for other in others)
 
@@ -107,7 +108,9 @@ def test_negation_and_shift_compose(rng):
     W = rng.standard_normal((10, 10))
     U = rng.standard_normal((10, 3))
     A = (W + W.T) / 2
-    np.testing.assert_allclose((-as_operator(W).shifted(2.0)) @ U, -(A @ U + 2 * U), atol=1e-12)
+    np.testing.assert_allclose(
+        (-as_operator(W).shifted(2.0)) @ U, -(A @ U + 2 * U), atol=rounding(10) * np.linalg.norm(A)
+    )
 
 
 METHODS = ["auto", "eigh", "eigsh", "block-power", "orthogonal-iteration"]
@@ -122,14 +125,14 @@ def test_subspaces_agree_with_eigh(method, rng):
     assert distance(found.V, V) < 1e-4
 
 
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-9)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", ["eigsh", "block-power"])
-def test_multiple_eigenvalues_are_all_found(method, dtype, rtol, rng):
+def test_multiple_eigenvalues_are_all_found(method, dtype, rng):
     # Trap 4: thirty equal eigenvalues; Lanczos with few vectors drops copies silently.
     W = sparse.csr_array(clusters(30, 12, rng), dtype=dtype)
     found = dominant_subspace(W, 30, method=method, rng=0)
     assert found.V.dtype == dtype
-    np.testing.assert_allclose(found.values, 12.0, rtol=rtol)
+    np.testing.assert_allclose(found.values, 12.0, rtol=rounding(360, "eigenvalue", dtype))
 
 
 @pytest.mark.skipif("rng" not in inspect.signature(eigsh).parameters, reason="SciPy before 1.17 draws for itself")

@@ -16,6 +16,7 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
 from stiefelsync.stiefel.steps import STEPS
 from tests.stiefel.planted import clusters, distance, spectrum, top
+from tests.tolerances import rounding
 
 EVERY_STEP = pytest.mark.parametrize("step", list(STEPS))
 
@@ -33,7 +34,7 @@ def test_reaches_the_dominant_subspace_and_the_optimal_objective(step, rng):
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(values.sum(), rel=1e-8)
     assert distance(result.U, V) < 1e-5
-    assert result.orthogonality_error() < 1e-10
+    assert result.orthogonality_error() < rounding(50)
     assert result.residual(W) < 1e-6
 
 
@@ -49,6 +50,7 @@ def test_minimises(step, rng):
 def test_lemma_3_iterates_span_what_orthogonal_iteration_spans(step, rng):
     W = spectrum(np.r_[np.full(5, 6.0) + rng.random(5), rng.random(55) * 3], rng)
     U0 = rng.standard_normal((60, 5))
+    condition = np.linalg.cond(top(W, 5)[1].T @ U0)  # how much the start has of every leading eigenvector
 
     def iterates(kind):
         kept = []
@@ -57,7 +59,7 @@ def test_lemma_3_iterates_span_what_orthogonal_iteration_spans(step, rng):
 
     ours, plain = iterates(step), iterates("none")
     for U, V in zip(ours, plain, strict=False):
-        assert distance(U, V) < 1e-9
+        assert distance(U, V) < rounding(60, "iteration") * condition
 
 
 def test_lemma_4_within_the_dominant_subspace_the_update_is_a_rotation(rng):
@@ -66,8 +68,8 @@ def test_lemma_4_within_the_dominant_subspace_the_update_is_a_rotation(rng):
     Z = STEPS["gradient"](U, gradient_matrix(U), 3)
     Q, R = orthonormalise(Z)
     U_next, R_next = orthonormalise(W @ U @ Z)
-    np.testing.assert_allclose(U_next, U @ Q, atol=1e-12)
-    np.testing.assert_allclose(R_next, R, atol=1e-12)
+    np.testing.assert_allclose(U_next, U @ Q, atol=rounding(48) * np.linalg.cond(Z))
+    np.testing.assert_allclose(R_next, R, atol=rounding(48) * np.linalg.norm(Z))
 
 
 @EVERY_STEP
@@ -83,7 +85,7 @@ def test_gradient_step_has_largest_entry_one(rng):
     U = orthonormalise(rng.standard_normal((30, 6)))[0]
     Z = STEPS["gradient"](U, gradient_matrix(U), 3)
     assert abs(Z - np.eye(6)).max() == pytest.approx(1.0)
-    np.testing.assert_allclose(Z + Z.T, 2 * np.eye(6), atol=1e-15)
+    np.testing.assert_allclose(Z + Z.T, 2 * np.eye(6), atol=rounding(6, "product"))
 
 
 @pytest.mark.parametrize("step", ["gradient", "line-search", "polar"])
@@ -126,7 +128,7 @@ def test_primary_objective_is_monotone_for_psd_matrices(rng):
     W = spectrum(np.linspace(10.0, 0.0, 40), rng)
     h = sparse_stiefel(W, 4, tol=1e-6, rng=0).history.objective
     assert len(h) > 20
-    assert (np.diff(h) > -1e-9).all()
+    assert (np.diff(h) > -rounding(40, "product") * h[-1]).all()
 
 
 FORMS = {
@@ -147,7 +149,7 @@ def test_dense_sparse_and_operator_agree(form, symmetric, rng):
         W = W + np.triu(rng.standard_normal(W.shape), 1) * 0.05
     U0 = rng.standard_normal((len(W), 5))
     dense, other = (sparse_stiefel(A, 5, U0=U0, rng=0) for A in (W, FORMS[form](W)))
-    np.testing.assert_allclose(other.U, dense.U, atol=1e-8)
+    np.testing.assert_allclose(other.U, dense.U, atol=1e-8)  # the same iterates; a false step would be of order one
     assert other.n_iter == dense.n_iter
 
 
@@ -181,7 +183,7 @@ def test_iteration_limit_warns_and_still_returns(rng):
     with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
         result = sparse_stiefel(W, 5, max_iter=2, tol=1e-12, rng=0)
     assert result.status is Status.MAX_ITER
-    assert result.orthogonality_error() < 1e-12
+    assert result.orthogonality_error() < rounding(40)
 
 
 def test_equal_eigenvalues_at_the_cut_warn_with_both_values():
@@ -193,7 +195,7 @@ def test_fewer_nonzero_eigenvalues_than_columns_is_survived(rng):
     x = rng.standard_normal((40, 2))
     with pytest.warns(ConvergenceWarning, match="no separated eigenspace"):
         result = sparse_stiefel(x @ x.T, 5, rng=0)
-    assert result.orthogonality_error() < 1e-10
+    assert result.orthogonality_error() < rounding(40)
     assert np.isfinite(result.U).all()
 
 
@@ -226,7 +228,7 @@ def test_two_stage_finds_planted_sparse_basis(subspace, rotation, rng):
     share = 0.5 if rotation == "gradient" else 0.9
     assert result.secondary > share * 80 / 10**1.5
     assert result.objective == pytest.approx(top(W, 8)[0].sum(), rel=1e-3)
-    assert result.orthogonality_error() < 1e-10
+    assert result.orthogonality_error() < rounding(80, "iteration")
 
 
 def test_two_stage_can_rotate_as_often_as_stage_one_iterated(rng):
@@ -239,7 +241,7 @@ def test_two_stage_can_rotate_as_often_as_stage_one_iterated(rng):
 def test_line_search_never_decreases_g(rng):
     W = clusters(8, 10, rng, noise=0.3)
     run = two_stage(W, 8, subspace="eigh", rotation="line-search", tol=1e-9, rng=0)
-    assert (np.diff(run.history.secondary) >= -1e-12).all()
+    assert (np.diff(run.history.secondary) >= -rounding(80, "product") * run.secondary).all()
 
 
 def test_polar_reaches_at_least_the_gradients_g(rng):

@@ -8,15 +8,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.result import History
+from stiefelsync.sync.outcome import Outcome
 
 __all__ = ["METHODS", "Callback", "Method", "Outcome", "Progress", "Stopwatch", "find_method", "register"]
 
@@ -44,40 +43,6 @@ class Progress:
 
 Callback = Callable[[Progress], object]
 """Called now and then with a :class:`Progress`; a true return value asks the method to stop early."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a method returns: labels if its answer is cycle-consistent, matchings otherwise.
-
-    Attributes
-    ----------
-    labels : (m,) int or None
-        Universe point of every point, -1 = unmatched.
-    matchings
-        The answer of a method that is not cycle-consistent.
-    U : (m, d) or None
-        The relaxed solution before rounding, where there is one.
-    status
-        How the run ended; the text is advice.
-    timings
-        Seconds per stage.
-    details
-        Anything else worth keeping, by name.
-    """
-
-    labels: NDArray[np.int64] | None = None
-    matchings: Matchings | None = None
-    U: NDArray[Any] | None = None
-    status: str = "done"
-    n_iter: int = 0
-    history: History | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if (self.labels is None) == (self.matchings is None):
-            raise TypeError("an Outcome has either labels or matchings")
 
 
 class Run(Protocol):

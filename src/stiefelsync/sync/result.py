@@ -37,7 +37,8 @@ class Synchronisation:
     outcome
         What the method returned: labels, relaxed solution, history, details.
     universe_size
-        Number of universe points the labels may use; labels lie in 0 … universe_size − 1, or are -1.
+        Number of universe points the method worked with; labels lie in 0 … universe_size − 1, or are -1. They are
+        numbered by first appearance without holes, so that ``labels.max() + 1`` universe points are really used.
     estimate
         Where the universe size was estimated: how, and how surely.
     timings
@@ -48,7 +49,7 @@ class Synchronisation:
     >>> from stiefelsync import Matchings, synchronise
     >>> result = synchronise(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2, method="sparse-stiefel")
     >>> result.objective, result.gap, [track.tolist() for track in result.tracks()]
-    (18.0, 0.0, [[[0, 1], [1, 0], [2, 1]], [[0, 0], [1, 1], [2, 0]]])
+    (18.0, 0.0, [[[0, 0], [1, 1], [2, 0]], [[0, 1], [1, 0], [2, 1]]])
     """
 
     input: Matchings

@@ -13,6 +13,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
 from stiefelsync.sync.method import Callback, Method, Progress, Stopwatch, find_method
+from stiefelsync.sync.outcome import accept
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
 
@@ -58,6 +59,8 @@ def synchronise(
     Returns
     -------
     Synchronisation
+        Its labels are numbered by first appearance, objects and points in order, whatever the method: the same
+        numbers on every machine, without holes.
 
     Examples
     --------
@@ -78,9 +81,8 @@ def synchronise(
             f"method {method!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
             " use method='tracks', which needs none"
         )
-    outcome = chosen.run(matchings, d, rng=generator, callback=callback, **options)
-    labels = outcome.labels
-    highest = -1 if labels is None else int(labels.max(initial=-1))
+    outcome = accept(chosen.run(matchings, d, rng=generator, callback=callback, **options), matchings, chosen.name)
+    highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
     return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
 

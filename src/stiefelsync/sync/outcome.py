@@ -1,0 +1,138 @@
+"""What a method returns, checked before anything is claimed about it, and labels that mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import History
+
+__all__ = ["Outcome", "accept", "by_first_appearance"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method returns: labels if its answer is cycle-consistent, matchings otherwise.
+
+    Attributes
+    ----------
+    labels : (m,) int or None
+        Universe point of every point, -1 = unmatched.
+    matchings
+        The answer of a method that is not cycle-consistent.
+    U : (m, d) or None
+        The relaxed solution before rounding, where there is one; its columns are in the order of the method's own.
+    status
+        How the run ended; the text is advice.
+    timings
+        Seconds per stage.
+    details
+        Anything else worth keeping, by name.
+    """
+
+    labels: NDArray[np.int64] | None = None
+    matchings: Matchings | None = None
+    U: NDArray[Any] | None = None
+    status: str = "done"
+    n_iter: int = 0
+    history: History | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.labels is None) == (self.matchings is None):
+            raise TypeError("an Outcome has either labels or matchings")
+
+
+def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
+    """Return the outcome of `method` with its labels numbered by first appearance, or say what is wrong with it.
+
+    Parameters
+    ----------
+    problem
+        What the method was given. Labels must be one whole number per point, at least -1, and no two points of an
+        object may share one; matchings must be of objects of the same sizes.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2])
+    >>> accept(Outcome(labels=np.array([7, 3, 7, -1])), problem, "mine").labels.tolist()
+    [0, 1, 0, -1]
+    >>> accept(Outcome(labels=np.array([7, 7, 3, 2])), problem, "mine")
+    Traceback (most recent call last):
+    stiefelsync.errors.InputError: method 'mine' gave points 0 and 1 of object 0 the same label, 7
+    """
+    if not isinstance(outcome, Outcome):
+        raise InputError(f"method {method!r} must return an Outcome, got {type(outcome).__name__}")
+    if outcome.matchings is not None:
+        _check_matchings(outcome.matchings, problem, method)
+        return outcome
+    labels = np.asarray(outcome.labels)
+    if labels.shape != (problem.n_points,) or not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(
+            f"method {method!r} must label {problem.n_points} points by whole numbers, got {labels.dtype} of shape"
+            f" {labels.shape}"
+        )
+    if labels.min(initial=-1) < -1:
+        raise InputError(f"method {method!r} gave the label {labels.min()}; the least is -1, unmatched")
+    numbered = by_first_appearance(labels)
+    _check_one_to_one(labels, numbered, problem, method)
+    return replace(outcome, labels=numbered)
+
+
+def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
+    """Number labels 0, 1, … in the order in which their first points come; -1 stays.
+
+    Eigenvectors and random starts number universe points as it happens; this way labels depend on who belongs together
+    alone, have no holes, and are the same on every machine.
+
+    Parameters
+    ----------
+    labels : (m,) int
+        At least -1.
+
+    Notes
+    -----
+    O(m log m).
+
+    Examples
+    --------
+    >>> by_first_appearance([9, -1, 4, 9, 0]).tolist()
+    [0, -1, 1, 0, 2]
+    """
+    numbered = np.array(labels, dtype=np.int64)
+    matched = numbered >= 0
+    _, first, inverse = np.unique(numbered[matched], return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    numbered[matched] = place[inverse]
+    return numbered
+
+
+def _check_one_to_one(labels: NDArray[Any], numbered: NDArray[np.int64], problem: Matchings, method: str) -> None:
+    """Raise an error if two points of an object share a label."""
+    order = np.argsort(numbered, kind="stable")
+    order = order[np.searchsorted(numbered[order], 0) :]
+    # Points of an object follow each other, so that two with the same label are neighbours in this order.
+    owner = problem.point_objects[order]
+    (twice,) = np.nonzero((np.diff(numbered[order]) == 0) & (np.diff(owner) == 0))
+    if len(twice):
+        a, b = order[twice[0] : twice[0] + 2]
+        i = int(owner[twice[0]])
+        a, b = a - problem.offsets[i], b - problem.offsets[i]
+        raise InputError(
+            f"method {method!r} gave points {a} and {b} of object {i} the same label, {labels[order[twice[0]]]}"
+        )
+
+
+def _check_matchings(answer: Matchings, problem: Matchings, method: str) -> None:
+    if not isinstance(answer, Matchings):
+        raise InputError(f"method {method!r} must return Matchings, got {type(answer).__name__}")
+    if not np.array_equal(answer.sizes, problem.sizes):
+        raise InputError(f"method {method!r} returned matchings of objects of other sizes than it was given")

@@ -1,0 +1,81 @@
+"""What a method returns is checked before anything is claimed about it, and labels are numbered in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stiefelsync import METHODS, InputError, Matchings, datasets, synchronise
+from stiefelsync.sync.method import Outcome, register
+from stiefelsync.sync.outcome import by_first_appearance
+
+PROBLEM = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
+OTHER = Matchings.from_labels([0, 1, 0], [2, 1])
+
+BAD = {
+    "shared": ([0, 0, 1, 2, 1, 2], "method 'wrong' gave points 0 and 1 of object 0 the same label, 0"),
+    "shared late": ([5, 6, 5, 6, 9, 9], "points 0 and 1 of object 2 the same label, 9"),
+    "negative": ([0, 1, 1, 0, 0, -7], "method 'wrong' gave the label -7; the least is -1, unmatched"),
+    "short": ([0, 1, 1], r"method 'wrong' must label 6 points by whole numbers, got int64 of shape \(3,\)"),
+    "fractions": ([0.0, 1, 1, 0, 0, 1], r"by whole numbers, got float64 of shape \(6,\)"),
+}
+
+
+@pytest.fixture
+def enter():
+    """Enter a method for the time of a test."""
+    names = []
+
+    def add(name, answer, consistent=True):
+        names.append(name)
+        words = dict.fromkeys(("summary", "cost", "reference", "choose"), "a test")
+
+        @register(name, consistent=consistent, **words)
+        def run(matchings, universe, /, *, rng, callback=None):
+            return answer
+
+        return name
+
+    yield add
+    for name in names:
+        del METHODS[name]
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_labels_that_are_no_answer_are_refused(case, enter):
+    labels, message = BAD[case]
+    enter("wrong", Outcome(labels=np.array(labels)))
+    with pytest.raises(InputError, match=message):
+        synchronise(PROBLEM, 2, method="wrong")
+
+
+def test_other_answers_that_are_none(enter):
+    with pytest.raises(InputError, match="method 'numbers' must return an Outcome, got int"):
+        synchronise(PROBLEM, 2, method=enter("numbers", 3))
+    with pytest.raises(InputError, match="method 'elsewhere' returned matchings of objects of other sizes"):
+        synchronise(PROBLEM, 2, method=enter("elsewhere", Outcome(matchings=OTHER), consistent=False))
+    with pytest.raises(InputError, match="method 'pairs' must return Matchings, got dict"):
+        synchronise(PROBLEM, 2, method=enter("pairs", Outcome(matchings={}), consistent=False))
+
+
+@given(st.lists(st.integers(-1, 6)))
+def test_numbering_is_by_first_appearance_and_keeps_who_belongs_together(labels):
+    numbered = by_first_appearance(np.array(labels, dtype=np.int64)).tolist()
+    seen: dict[int, int] = {}
+    for label in labels:
+        if label >= 0:
+            seen.setdefault(label, len(seen))
+    assert numbered == [seen.get(label, -1) for label in labels]
+
+
+@pytest.mark.filterwarnings("ignore::stiefelsync.errors.ConvergenceWarning")
+@pytest.mark.parametrize("name", sorted(n for n in METHODS if METHODS[n].consistent))
+def test_every_method_numbers_by_first_appearance_without_holes(name):
+    problem, _ = datasets.synthetic(8, 6, observed=0.6, error=0.3, rng=3)
+    result = synchronise(problem, 12, method=name)
+    np.testing.assert_array_equal(result.labels, by_first_appearance(result.labels))
+    assert result.labels.max() < result.universe_size
+    firsts = [tuple(track[0]) for track in result.tracks()]
+    assert firsts == sorted(firsts)
