@@ -1,8 +1,9 @@
 """Problems to try and to test with: random ones with a known answer, a drawn castle, and the house sequence."""
 
+from stiefelsync.datasets import shapes
 from stiefelsync.datasets.cameras import camera_scene, cameras
 from stiefelsync.datasets.house import house
 from stiefelsync.datasets.scene import scene
 from stiefelsync.datasets.synthetic import synthetic
 
-__all__ = ["camera_scene", "cameras", "house", "scene", "synthetic"]
+__all__ = ["camera_scene", "cameras", "house", "scene", "shapes", "synthetic"]

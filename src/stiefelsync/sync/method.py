@@ -96,8 +96,13 @@ class Method:
     def defaults(self) -> dict[str, Any]:
         """The options this method takes beside the common ones, with their default values."""
         parameters = inspect.signature(self.run).parameters.values()
-        common = {"matchings", "universe", "rng", "callback"}
+        common = {"matchings", "universe", "start", "rng", "callback"}
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common}
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether it can go on from given labels: its `run` then has a keyword ``start``, (m,) int or None."""
+        return "start" in inspect.signature(self.run).parameters
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
-from stiefelsync.sync.method import Callback, Method, Progress, Stopwatch, find_method
+from stiefelsync.sync.method import METHODS, Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.outcome import accept
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
@@ -31,6 +32,7 @@ def synchronise(
     universe: str | int = "auto",
     *,
     method: str = "accurate",
+    start: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
     **options: Any,
@@ -49,6 +51,9 @@ def synchronise(
         One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
         is the paper's, exactly; the rest are there to compare with. Where the universe is to be estimated and is so
         large that a dense (m, d) matrix is out of reach, the first two hand over to "tracks"; the result says so.
+    start : (m,) int, optional
+        Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's answer. Only for
+        methods with ``METHODS[name].takes_start``. No two points of an object may share a label.
     rng
         Seed or generator. None means seed 0, so that equal calls give equal answers.
     callback
@@ -76,6 +81,10 @@ def synchronise(
     watch = Stopwatch()
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
+    if start is not None:
+        first = _start(matchings, start, chosen)
+        d = _room(d, int(first.max(initial=-1)) + 1, estimated=estimate is not None or not chosen.sized)
+        options["start"] = first
     if chosen.sized and not fits(matchings, d):
         raise InputError(
             f"method {method!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
@@ -131,6 +140,39 @@ def _check_problem(matchings: Matchings) -> None:
         raise InputError(f"synchronisation needs at least two objects, got {matchings.n_objects}")
     if not matchings.n_matches:
         raise InputError("the problem is empty: there are no matches to synchronise")
+
+
+def _start(matchings: Matchings, start: ArrayLike, method: Method) -> NDArray[np.int64]:
+    """Return the labels to start from, numbered from 0 without holes, after checking them."""
+    if not method.takes_start:
+        able = [other.name for other in METHODS.values() if other.takes_start]
+        raise InputError(f"method {method.name!r} takes no start; use one of {', '.join(able)}")
+    labels, m = np.asarray(start), matchings.n_points
+    if labels.shape != (m,) or not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(
+            f"start must hold one whole number per point, shape ({m},); got {labels.dtype} of shape {labels.shape}"
+        )
+    if labels.min(initial=0) < -1:
+        raise InputError(f"start holds the label {labels.min()}; use labels of at least 0, and -1 for unknown")
+    known = np.flatnonzero(labels >= 0)
+    numbers, compact = np.unique(labels[known], return_inverse=True)
+    key = matchings.point_objects[known].astype(np.int64) * len(numbers) + compact
+    values, counts = np.unique(key, return_counts=True)
+    if len(values) < len(key):
+        i, c = divmod(int(values[counts.argmax()]), len(numbers))
+        raise InputError(
+            f"start gives {counts.max()} points of object {i} the label {numbers[c]}; at most one may have it"
+        )
+    result = np.full(m, -1, dtype=np.int64)
+    result[known] = compact
+    return result
+
+
+def _room(d: int, needed: int, *, estimated: bool) -> int:
+    """Return a universe of d points, made large enough for a start with `needed` labels where d is only an estimate."""
+    if needed > d and not estimated:
+        raise InputError(f"start has {counted(needed, 'label')}, more than the universe of {d}; give at least {needed}")
+    return max(d, needed)
 
 
 def _universe(

@@ -46,6 +46,7 @@ def accurate(
     universe: int,
     /,
     *,
+    start: Ints | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
     n_init: int = 1,
@@ -60,6 +61,8 @@ def accurate(
 
     Parameters
     ----------
+    start : (m,) int, optional
+        Labels to refine too, -1 = unknown.
     n_init
         Further starts from random rotations of the subspace, for hard problems with few objects.
 
@@ -76,10 +79,11 @@ def accurate(
     watch = Stopwatch()
     with watch("start"):
         A = search.table.matrix(search.table.weights)
-        start = search.start(search.table.weights, 1.0, start_size(A, matchings.sizes, universe))
+        spectral = search.start(search.table.weights, 1.0, start_size(A, matchings.sizes, universe))
     with watch("refinement"):
-        search.refine(start)
-        search.soften(start if search.small else search.labels)
+        for labels in [spectral] if start is None else [spectral, start]:
+            search.refine(labels)
+            search.soften(labels if search.small else search.labels)
     passes = _PASSES if search.small else int(search.uneven())
     for n in range(passes):
         if report(Progress("reweighting", n + 1, passes)):

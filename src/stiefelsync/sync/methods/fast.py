@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
@@ -28,11 +29,18 @@ _PRODUCTS = 8  # at most for larger problems, where refinement has more matches 
     choose="interactive use, and problems where accurate takes too long",
 )
 def fast(
-    matchings: Matchings, universe: int, /, *, rng: np.random.Generator, callback: Callback | None = None
+    matchings: Matchings,
+    universe: int,
+    /,
+    *,
+    start: NDArray[np.int64] | None = None,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
 ) -> Outcome:
     """Label by the rotated dominant subspace of the normalised W, then re-label objects until nothing changes.
 
-    Points that no match supports and the likelihood speaks against are left unmatched.
+    Points that no match supports and the likelihood speaks against are left unmatched. Given a `start`, (m,) labels
+    with -1 for unknown, that is refined instead.
 
     Examples
     --------
@@ -42,15 +50,16 @@ def fast(
     """
     watch = Stopwatch()
     report: Any = callback or (lambda _: False)
-    with watch("start"):
-        table = MatchTable.of(matchings, universe)
-        A = table.matrix(table.weights)
-        d = start_size(A, matchings.sizes, universe)
-        most = 30 if A.nnz * d < _SMALL else _PRODUCTS
-        U = spectral_start(A, d, rng=rng, max_products=most)
-    report(Progress("start", 1, 3))
-    with watch("projection"):
-        labels = project(U, matchings.sizes)
+    table, U, labels = MatchTable.of(matchings, universe), None, start
+    if labels is None:
+        with watch("start"):
+            A = table.matrix(table.weights)
+            d = start_size(A, matchings.sizes, universe)
+            most = 30 if A.nnz * d < _SMALL else _PRODUCTS
+            U = spectral_start(A, d, rng=rng, max_products=most)
+        report(Progress("start", 1, 3))
+        with watch("projection"):
+            labels = project(U, matchings.sizes)
     report(Progress("projection", 2, 3))
     with watch("refinement"):
         labels, sweeps = refine(table, labels)
