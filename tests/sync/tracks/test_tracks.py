@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync.tracks import clusters, integer_arrays, rules
-from stiefelsync.sync.tracks.grow import _alone, _components, _grow_by_weight, grow_tracks
+from stiefelsync.sync.tracks.grow import _clusters, _components, grow_by_weight, grow_tracks
 from stiefelsync.sync.tracks.join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
@@ -149,7 +149,7 @@ def test_weights_that_know_something_help() -> None:
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_merging_the_heaviest_first_leaves_nothing_to_merge(problem: Matchings, seed: int) -> None:
     points, weights = np.arange(problem.n_points), np.random.default_rng(seed).random(problem.n_matches) + 0.1
-    track, _, _ = _grow_by_weight(_alone(points, problem.point_objects, problem.endpoints, weights), points, None)
+    track, _, _ = grow_by_weight(_clusters(points, problem.point_objects, problem.endpoints, weights), points, None)
     Matchings.from_labels(track, problem.sizes)
     for a, b in track[problem.endpoints]:
         both = problem.point_objects[(track == a) | (track == b)]

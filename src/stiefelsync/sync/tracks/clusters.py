@@ -14,7 +14,7 @@ from scipy import sparse
 
 from stiefelsync.sync.tracks.integer_arrays import find, number_by_first, ordered, roots, spread
 
-__all__ = ["Quotient", "conflicting", "merge", "mutual_best", "prune", "singletons"]
+__all__ = ["Quotient", "conflicting", "contract", "merge", "mutual_best", "prune", "singletons", "untenable"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -111,6 +111,43 @@ def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quot
     )
 
 
+def contract(
+    points: Ints, objects: Ints, names: Ints, A: Ints, B: Ints, count: Ints, weight: Floats, *, fresh: bool = True
+) -> Quotient:
+    """Return the quotient of clusters that are there already.
+
+    Parameters
+    ----------
+    points, objects : (p,) int64
+        Points, ascending, and their objects.
+    names : (p,) int64
+        The cluster of every point, named by its first point; no cluster has two points of an object.
+    A, B : (E,) int64
+        Matches or edges, as the names of the clusters at their ends.
+    count, weight : (E,)
+        Matches along each edge and their total weight.
+    fresh
+        Whether some edge may join clusters in conflict.
+
+    Notes
+    -----
+    O((p + E) log(p + E)). Edges within a cluster are dropped, parallel ones added up.
+
+    Examples
+    --------
+    >>> points, one = np.arange(4), np.ones(2)
+    >>> q = contract(points, points, np.array([0, 1, 0, 1]), np.array([1, 0]), np.array([0, 1]), one.astype(int), one)
+    >>> q.points.tolist(), q.A.tolist(), q.B.tolist(), q.count.tolist()
+    ([0, 2, 1, 3], [0], [1], [2])
+    """
+    first = points[np.flatnonzero(names == points)]
+    place = np.searchsorted(first, names)
+    order = ordered(place * (int(objects.max(initial=0)) + 1) + objects)
+    start = np.append(0, np.cumsum(np.bincount(place, minlength=len(first))))
+    edges = _contracted(np.searchsorted(first, A), np.searchsorted(first, B), count, weight, len(first))
+    return Quotient(points[order], objects[order], start, *edges, np.full(len(first), fresh))
+
+
 def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     """Return for pairs of clusters, shape (E,), whether both hold a point of the same object.
 
@@ -142,6 +179,12 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     return bad
 
 
+def untenable(q: Quotient) -> Ints:
+    """Return the numbers of the edges between clusters that can never be one, among those not tested before."""
+    untested = np.flatnonzero(q.fresh[q.A] | q.fresh[q.B])
+    return untested[conflicting(q, q.A[untested], q.B[untested])]
+
+
 def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     """Drop the edges between clusters that can never be one, then the clusters without an edge left.
 
@@ -152,8 +195,7 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     points, track : (r,) int64
         The points whose clusters are finished, and the first point of each one's cluster.
     """
-    untested = np.flatnonzero(q.fresh[q.A] | q.fresh[q.B])
-    q = q.without(untested[conflicting(q, q.A[untested], q.B[untested])])
+    q = q.without(untenable(q))
     active = np.zeros(q.n, dtype=bool)
     active[q.A] = active[q.B] = True
     cluster = q.clusters

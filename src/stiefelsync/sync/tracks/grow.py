@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,12 +12,12 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
-from stiefelsync.sync.tracks.clusters import Quotient, merge, prune, singletons
-from stiefelsync.sync.tracks.integer_arrays import trees
+from stiefelsync.sync.tracks.clusters import Quotient, contract, merge, prune, singletons, untenable
+from stiefelsync.sync.tracks.integer_arrays import runs, trees
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
-__all__ = ["grow_tracks"]
+__all__ = ["RULES", "Grown", "Numbers", "grow_by_rules", "grow_by_weight", "grow_tracks", "number_tracks"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,7 +38,9 @@ _MOST_WEIGHT, _LEAST_WEIGHT = 2.0, 1e-6  # in medians
 _ROUNDING = 1e-9
 
 
-def grow_tracks(matchings: Matchings, *, places: Floats | None = None, callback: Callback | None = None) -> Outcome:
+def grow_tracks(
+    matchings: Matchings, *, start: Ints | None = None, places: Floats | None = None, callback: Callback | None = None
+) -> Outcome:
     """Split the match graph into tracks, each with at most one point of every object.
 
     W is block diagonal over the connected components of the match graph. Components in which no object has two points
@@ -59,6 +63,9 @@ def grow_tracks(matchings: Matchings, *, places: Floats | None = None, callback:
     matchings
         The problem. Weights, if there are any, decide between matches of equal evidence and between answers; none
         counts for more than two of the median.
+    start : (m,) int64, optional
+        Labels to go on from, -1 for points that start alone. Of each label the pieces that hang together by matches are
+        the first clusters, instead of single points.
     places : (m, 2) float64, optional
         Positions of the points, in such units that points of an object less than 1 apart are one point found twice.
     callback
@@ -89,16 +96,18 @@ def grow_tracks(matchings: Matchings, *, places: Floats | None = None, callback:
     with watch("components"):
         component, conflicted = _components(matchings)
         inside = np.flatnonzero(conflicted[matchings.endpoints[:, 0]])
-        ends, weights = matchings.endpoints[inside], _bounded(matchings.match_weights[inside])
+        numbers = Numbers.of(matchings)
+        ends, weights = matchings.endpoints[inside], numbers.bounded(matchings.match_weights[inside])
     with watch("merging"):
-        # Pairs with many matches first: wrong matches are spread over the pairs more evenly than right ones.
-        trust = weights * np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
+        trust = numbers.trust(weights, np.diff(matchings.pair_start)[matchings.match_pairs[inside]])
         points, track = np.flatnonzero(conflicted), component.copy()
-        q = _alone(points, matchings.point_objects, ends, trust)
-        rule_of, n_iter, stopped = _grow(q, track, ends, matchings.n_matches, callback)
-        if not stopped and (weights != weights[:1]).any():
-            q = _alone(points, matchings.point_objects, ends, weights)
-            heaviest, rounds, stopped = _grow_by_weight(q, component, callback)
+        first = None if start is None else _pieces(start, ends)
+        q = _clusters(points, matchings.point_objects, ends, trust, first)
+        grown = grow_by_rules(q, track, numbers.n_matches, callback=callback)
+        rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
+        if not stopped and numbers.median is not None:
+            q = _clusters(points, matchings.point_objects, ends, weights, first)
+            heaviest, rounds, stopped = grow_by_weight(q, component, callback)
             n_iter += rounds
             better = _heavier(heaviest, track, component, ends, weights)
             track[better] = heaviest[better]
@@ -106,10 +115,57 @@ def grow_tracks(matchings: Matchings, *, places: Floats | None = None, callback:
     with watch("joining"):
         track, joins = join(track, matchings.point_objects, ends, weights, places)
     with watch("labels"):
-        labels = _numbered(track)
+        labels = number_tracks(track)
         details = _account(matchings, labels, conflicted, rule_of) | {"joins": joins}
     status = "stopped by the callback" if stopped else "done"
     return Outcome(labels=labels, status=status, n_iter=n_iter, timings=watch.seconds, details=details)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the rules use of the whole problem; it follows from the input alone, so that parts of it can share it.
+
+    Attributes
+    ----------
+    n_matches
+        Matches M.
+    fullest
+        Matches of the pair of objects that has most.
+    median
+        The median weight (of two in the middle the smaller); None if all matches weigh the same.
+    """
+
+    n_matches: int
+    fullest: int
+    median: float | None = None
+
+    @classmethod
+    def of(cls, matchings: Matchings) -> Numbers:
+        """Return the numbers of a problem in memory."""
+        M, fullest, weights = matchings.n_matches, int(np.diff(matchings.pair_start).max(initial=1)), matchings.weights
+        if weights is None or (weights == weights[:1]).all():
+            return cls(M, fullest)
+        return cls(M, fullest, float(np.partition(weights, (M - 1) // 2)[(M - 1) // 2]))
+
+    def bounded(self, weights: Floats) -> Floats:
+        """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others.
+
+        Examples
+        --------
+        >>> Numbers(3, 1, 4.0).bounded(np.array([1.0, 4.0, 100.0])).tolist()
+        [0.25, 1.0, 2.0]
+        """
+        if self.median is None:
+            return np.ones(len(weights))
+        share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
+        return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
+
+    def trust(self, weights: Floats, matches_of_pair: NDArray[np.integer[Any]]) -> Floats:
+        """Return bounded weights, those of pairs with many matches raised, in (0, 2]; shape (M,).
+
+        Wrong matches are spread over the pairs more evenly than right ones.
+        """
+        return np.asarray(weights * matches_of_pair / self.fullest)
 
 
 def _components(matchings: Matchings) -> tuple[Ints, Bools]:
@@ -122,44 +178,84 @@ def _components(matchings: Matchings) -> tuple[Ints, Bools]:
     return first, broken[first]
 
 
-def _bounded(weights: Floats) -> Floats:
-    """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others."""
-    if (weights == weights[:1]).all():
-        return np.ones(len(weights))
-    median = np.median(weights)
-    share = np.minimum(weights / _MOST_WEIGHT, median) / median  # in this order nothing overflows
-    return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
+def _pieces(start: Ints, ends: Ints) -> Ints:
+    """Return the first point of each point's piece: the points of its label that matches connect; shape (m,)."""
+    a, b = ends.T
+    same = np.flatnonzero((start[a] == start[b]) & (start[a] >= 0))
+    return trees(len(start), a[same], b[same])
 
 
-def _alone(points: Ints, objects: NDArray[np.int32], ends: Ints, trust: Floats) -> Quotient:
-    """Return the points, each a cluster of its own."""
+def _clusters(
+    points: Ints, objects: NDArray[np.int32], ends: Ints, trust: Floats, first: Ints | None = None
+) -> Quotient:
+    """Return the points as clusters: each alone, or with those that have the same `first` point, shape (m,)."""
+    if first is not None:
+        a, b = first[ends].T
+        count = np.ones(len(ends), dtype=np.int64)
+        q = contract(points, objects[points].astype(np.int64), first[points], a, b, count, trust)
+        return q.without(untenable(q))
     place = np.zeros(len(objects), dtype=np.int64)
     place[points] = np.arange(len(points))
-    return singletons(points, objects[points].astype(np.int64), place[ends], trust / trust.max(initial=1.0))
+    return singletons(points, objects[points].astype(np.int64), place[ends], trust)
 
 
-def _grow(
-    q: Quotient, track: Ints, ends: Ints, n_matches: int, callback: Callback | None
-) -> tuple[NDArray[np.int8], int, bool]:
-    """Merge clusters, rule after rule, and write each point's track, by its first point, into `track`.
+@dataclass(frozen=True)
+class Grown:
+    """What became of clusters.
 
-    Returns
-    -------
+    Attributes
+    ----------
+    q
+        The clusters with edges left between them that contradict nothing.
     rule_of : (m,) int8
         The place in `RULES` of the rule under which a point ceased to be alone, -1 if under none.
+    torn : (m,) bool
+        Points that were the first of a cluster when an edge of that was dropped.
+    dropped
+        Matches dropped because they contradict the clusters.
     n_iter
         Rounds.
     stopped
         Whether the callback asked to stop.
     """
-    rule_of = np.full(len(track), -1, dtype=np.int8)
+
+    q: Quotient
+    rule_of: NDArray[np.int8]
+    torn: Bools
+    dropped: int
+    n_iter: int
+    stopped: bool
+
+
+def grow_by_rules(
+    q: Quotient,
+    track: Ints,
+    n_matches: int,
+    *,
+    rules: Sequence[str] = tuple(RULES),
+    dropped: int = 0,
+    callback: Callback | None = None,
+) -> Grown:
+    """Merge clusters, rule after rule, and write each point's track, by its first point, into `track`.
+
+    Parameters
+    ----------
+    q
+        Clusters, whose edges are free of conflict.
+    track : (m,) int64
+        Written where points are in `q`.
+    n_matches
+        Matches of the whole problem.
+    dropped
+        Matches of the whole problem found wrong before.
+    """
+    rule_of, torn = np.full(len(track), -1, dtype=np.int8), np.zeros(len(track), dtype=bool)
     total, n_iter, stopped = len(q.points), 0, False
     _write(q, track)
-    for number, name in enumerate(RULES):
-        rule = RULES[name]
+    for name in rules:
+        rule, number = RULES[name], list(RULES).index(name)
         if name == "few choices":
-            wrong = int((track[ends[:, 0]] != track[ends[:, 1]]).sum() - q.count.sum())
-            rule = partial(few_choices, most=max(n_matches // max(wrong, 1), 1))
+            rule = partial(few_choices, most=max(n_matches // max(dropped, 1), 1))
         merged = q.n
         while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
             gain = rule_gain(q, rule)
@@ -168,17 +264,27 @@ def _grow(
             before = q.n
             q = merge(q, gain)
             merged = before - q.n
-            q, done, first = prune(q)
+            wrong = untenable(q)
+            torn[q.points[q.start[q.A[wrong]]]] = torn[q.points[q.start[q.B[wrong]]]] = True
+            dropped += int(q.count[wrong].sum())
+            q, done, first = prune(replace(q.without(wrong), fresh=np.zeros(q.n, dtype=bool)))
             track[done] = first
+            _mark(rule_of, done, runs(first)[2], number)
             n_iter += 1
             if callback is not None:
                 stopped = bool(callback(Progress("tracks", total - len(q.points), total)))
-        _write(q, track)
-        rule_of[(np.bincount(track)[track] > 1) & (rule_of < 0)] = number
-    return rule_of, n_iter, stopped
+        _mark(rule_of, q.points, q.sizes, number)
+    _write(q, track)
+    return Grown(q, rule_of, torn, dropped, n_iter, stopped)
 
 
-def _grow_by_weight(q: Quotient, component: Ints, callback: Callback | None) -> tuple[Ints, int, bool]:
+def _mark(rule_of: NDArray[np.int8], points: Ints, sizes: Ints, number: int) -> None:
+    """Note the rule for the points, cluster after cluster, of clusters of two or more, if none is noted yet."""
+    grown = points[np.repeat(sizes > 1, sizes)]
+    rule_of[grown[rule_of[grown] < 0]] = number
+
+
+def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = None) -> tuple[Ints, int, bool]:
     """Merge clusters with the heaviest matches between them first.
 
     Returns
@@ -186,7 +292,7 @@ def _grow_by_weight(q: Quotient, component: Ints, callback: Callback | None) -> 
     track : (m,) int64
         Every point's track, by its first point.
     n_iter, stopped
-        As of `_grow`.
+        As of `grow_by_rules`.
     """
     track, total, n_iter, stopped = component.copy(), len(q.points), 0, False
     while q.n_edges and n_iter < _MOST_ROUNDS and not stopped:
@@ -212,7 +318,7 @@ def _write(q: Quotient, track: Ints) -> None:
     track[q.points] = q.points[q.start[q.clusters]]
 
 
-def _numbered(track: Ints) -> Ints:
+def number_tracks(track: Ints) -> Ints:
     """Number the tracks of two or more points from 0 by their first point; -1 for a point alone."""
     size = np.bincount(track, minlength=len(track))
     number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
