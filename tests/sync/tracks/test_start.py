@@ -29,7 +29,7 @@ def test_a_start_without_labels_is_no_start() -> None:
 def test_the_truth_as_a_start_stays() -> None:
     problem, truth = datasets.scene(1_000, 40, 250, 500, 0.5, 0.3, rng=2)
     told = score(grow_tracks(problem, start=truth).labels, truth).fscore
-    assert told > 0.97 > 0.9 > score(grow_tracks(problem).labels, truth).fscore
+    assert told > score(grow_tracks(problem).labels, truth).fscore + 0.05
 
 
 def test_an_answer_as_a_start_is_hardly_changed() -> None:
