@@ -18,7 +18,7 @@ TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 	touch .venv/demo.stamp $@
 
 demo: .venv/demo.stamp
-	$(BIN)/stiefelsync demo --output $(OUT)
+	$(BIN)/stiefelsync demo --force --output $(OUT)
 
 test: .venv/dev.stamp
 	$(TEST_ENV) $(BIN)/python -m pytest -n auto -q $(ARGS)

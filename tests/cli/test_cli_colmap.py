@@ -22,14 +22,14 @@ def test_sceaux(run, document, data_dir, tmp_path):
     assert not told["added_written"]
     after = document("inspect", clean, "--max-conflicts", 0)
     assert after["matches"] == told["matches_after"]
-    more = document("sync", database, "-o", clean, "--option", "merge_px=10")
+    more = document("sync", database, "-o", clean, "--force", "--option", "merge_px=10")
     merged = document("inspect", clean)
     assert more["matches_before"] == found["matches"]
     assert more["matches_after"] == merged["matches"] > told["matches_after"]
     assert (more["conflicts_after"], merged["conflicts_apart"]) == (merged["conflicts"], 0)
     at_ten = document("inspect", database, "--option", "merge_px=10")
     assert at_ten["conflicts"] <= found["conflicts_apart"]
-    table = run("sync", database, "-o", clean, "--option", "merge_px=1").stdout
+    table = run("sync", database, "-o", clean, "--force", "--option", "merge_px=1").stdout
     assert f"colmap mapper --database_path '{clean}' --image_path IMAGES" in table
     assert "more would follow (--add)" in table
     assert hashlib.sha256(database.read_bytes()).hexdigest() == digest
@@ -45,7 +45,7 @@ def test_through_a_table_and_back(run, document, data_dir, tmp_path):
     run("sync", database, "-o", direct, "--method", "tracks", "--option", "neighbours=0", "--option", "copies=0")
     assert document("inspect", clean) | {"input": ""} == document("inspect", direct) | {"input": ""}
     run("sync", table, "-o", tmp_path / "consistent.csv")
-    run("convert", tmp_path / "consistent.csv", clean, "--like", database, "--option", "target=matches")
+    run("convert", tmp_path / "consistent.csv", clean, "--force", "--like", database, "--option", "target=matches")
     assert "is the input itself" in run("convert", table, database, "--like", database, code=2).stderr
     said = document("convert", direct, tmp_path / "tracks.csv", "--to", "tracks")["lost"]
     assert len(said) == 1
@@ -55,7 +55,7 @@ def test_through_a_table_and_back(run, document, data_dir, tmp_path):
 def test_raw_matches_are_verified_next(run, data_dir, tmp_path):
     database = data_dir / "sceaux" / "database.db"
     for option in ("target=matches", "source=matches"):
-        told = run("sync", database, "-o", tmp_path / "raw.db", "--option", option).stdout
+        told = run("sync", database, "-o", tmp_path / "raw.db", "--force", "--option", option).stdout
         verify = f"colmap geometric_verifier --database_path {tmp_path / 'raw.db'}"
         assert f"{verify} && mkdir -p sparse && colmap mapper" in told
 

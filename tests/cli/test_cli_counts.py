@@ -55,7 +55,7 @@ def test_counts_of_sync_are_those_of_the_table_written(
     out = tmp_path / "out.db"
     settings = [part for option in options + merge for part in ("--option", option)]
     page = tmp_path / "page.html"
-    command = ("sync", database, "-o", out, "--method", "tracks", add, *settings, "--report", page)
+    command = ("sync", database, "-o", out, "--method", "tracks", add, *settings, "--report", page, "--force")
     told = document(*command)
     assert (told["table_read"], told["table_written"]) == (read, written)
     assert told["matches_read"] == held(database, read)
@@ -89,23 +89,24 @@ def test_counts_of_sync_are_those_of_the_table_written(
 
 @pytest.mark.parametrize("merge", [[], ["--option", "merge_px=3"]])
 def test_what_would_follow_is_what_add_adds(document, database, tmp_path, merge):
-    command = ("sync", database, "-o", tmp_path / "out.db", "--method", "tracks", *merge)
+    command = ("sync", database, "-o", tmp_path / "out.db", "--method", "tracks", "--force", *merge)
     assert document(*command)["matches_added"] == document(*command, "--add")["matches_added"] > 0
 
 
 def test_what_was_dropped_to_be_one_to_one_is_told(run, document, tmp_path):
     rows = "object_a,point_a,object_b,point_b\na,0,b,0\na,0,b,1\na,0,b,0\nb,1,c,0\n"
     (tmp_path / "many.csv").write_text(rows)
-    command = ("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--option", "one_to_many=repair")
+    to = (tmp_path / "out.csv", "--force")
+    command = ("sync", tmp_path / "many.csv", "-o", *to, "--option", "one_to_many=repair")
     told = document(*command)
     assert (told["matches_read"], told["matches_dropped"], told["matches_before"]) == (4, 2, 2)
     said = "4 matches, 2 of them left out of account to make them one-to-one"
     assert said in run(*command).stdout
     (tmp_path / "one.csv").write_text(rows.replace("a,0,b,1\na,0,b,0\n", ""))
-    told = run("sync", tmp_path / "one.csv", "-o", tmp_path / "out.csv").stdout
+    told = run("sync", tmp_path / "one.csv", "-o", *to).stdout
     assert "one-to-one" not in told
     assert "read" not in told
-    assert document("sync", tmp_path / "one.csv", "-o", tmp_path / "out.csv")["matches_dropped"] == 0
+    assert document("sync", tmp_path / "one.csv", "-o", *to)["matches_dropped"] == 0
 
 
 @pytest.mark.parametrize("add", ["--add", "--no-add"])
@@ -135,18 +136,18 @@ def test_convert_says_what_the_original_does_not_have(run, document, database, t
     assert said.startswith(f"{raw.n_matches - fewer} matches that {where} does not have were left out; ")
     assert "write them too with add=True (--add)" in said
     assert io.read(back).n_matches == fewer
-    assert "left out" not in run("convert", table, back, "--like", original, "--add").stdout
+    assert "left out" not in run("convert", table, back, "--like", original, "--add", "--force").stdout
     assert io.read(back).n_matches == raw.n_matches
     if ending == "db":
         assert "(--option target=NAME)" in said
-        run("convert", table, back, "--like", original, "--option", f"target={RAW}")
+        run("convert", table, back, "--like", original, "--force", "--option", f"target={RAW}")
         assert io.read(back, source=RAW) == raw
 
 
 def test_convert_of_a_database_counts_what_it_really_drops(document, database, tmp_path):
     for source in TABLES:
         options = ("--option", f"source={source}", "--option", "merge_px=3")
-        lost = document("convert", database, tmp_path / "out.db", *options)["lost"]
+        lost = document("convert", database, tmp_path / "out.db", "--force", *options)["lost"]
         gone = held(database, source) - held(tmp_path / "out.db", source)
         again = pairs_of(database, VERIFIED) - pairs_of(tmp_path / "out.db", VERIFIED)
         verify = [f"The verified matches of {again} pairs are to be computed again."]
@@ -178,7 +179,7 @@ def test_report_compares_one_table(run, database, tmp_path, monkeypatch):
         writer.execute("DELETE FROM matches")
     run("report", clean, clean, "-o", page)
     assert [(a.n_matches, b.n_matches) for a, b in compared] == [(289, 255), (0, 0)]
-    run("sync", database, "-o", clean, "--method", "tracks")
+    run("sync", database, "-o", clean, "--method", "tracks", "--force")
     run("report", database, clean, "-o", page)
     assert "leave merge_px out" in refused(database, clean, options=("--option", "merge_px=3"))
 
@@ -186,7 +187,7 @@ def test_report_compares_one_table(run, database, tmp_path, monkeypatch):
 def test_counts_of_a_copy_of_another_file_are_those_of_the_copy(run, document, database, tmp_path):
     table, out = tmp_path / "raw.csv", tmp_path / "out.db"
     io.write(io.read(database, source=RAW), table)
-    command = ("sync", table, "-o", out, "--like", database, "--method", "tracks")
+    command = ("sync", table, "-o", out, "--like", database, "--method", "tracks", "--force")
     told = document(*command)
     assert (told["matches_read"], told["matches_before"]) == (held(database, RAW), held(database, VERIFIED))
     assert told["matches_after"] == held(out, VERIFIED)

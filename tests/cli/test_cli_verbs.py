@@ -65,7 +65,7 @@ def test_inspect_counts(document, tmp_path):
     assert {name: found[name] for name in expected} == expected
     assert (found["largest_component"], found["conflicts"], found["conflicts_apart"]) == (4, 1, 1)
     x[1] = [6, 7]
-    io.write(Matchings.from_pairs(pairs, [2, 2, 1], coordinates=x), tmp_path / "p.npz")
+    io.write(Matchings.from_pairs(pairs, [2, 2, 1], coordinates=x), tmp_path / "p.npz", force=True)
     assert document("inspect", tmp_path / "p.npz")["conflicts_apart"] == 0
 
 
@@ -113,7 +113,7 @@ def test_sync_writes_a_consistent_file_and_says_what_changed(run, document, prob
     assert told["conflicts_after"] == 0 == document("inspect", out)["conflicts"]
     assert document("inspect", out)["cycle_error"] == 0
     assert hashlib.sha256(problem.read_bytes()).hexdigest() == digest
-    table = run("sync", problem, "-o", out, "--universe", 12, "--seed", 1).stdout
+    table = run("sync", problem, "-o", out, "--universe", 12, "--seed", 1, "--force").stdout
     assert f"{common:,} kept" in table
     assert "gap" in table
 
@@ -144,7 +144,7 @@ def test_sync_options_reach_the_method(document, problem, tmp_path):
 @pytest.mark.parametrize("choice", ["--add", "--no-add"])
 def test_the_picture_shows_what_the_file_holds(run, problem, tmp_path, monkeypatch, choice):
     drawn = []
-    monkeypatch.setattr("stiefelsync.plotting.save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr("stiefelsync.plotting.save_to", lambda path, figure: drawn.append(figure) or path.touch())
     run("sync", problem, "-o", tmp_path / "out.npz", "--method", "fast", choice, "--plot", tmp_path / "picture.png")
     before, after = io.read(problem), io.read(tmp_path / "out.npz")
     titles = [ax.get_title("left") for ax in drawn[0].axes[:2]]
@@ -183,7 +183,7 @@ def test_the_page_says_what_the_file_does_not_have(run, problem, tmp_path):
     assert said in text
     assert "more would follow. " in text
     assert f"after </span>{io.read(tmp_path / 'out.h5').n_matches}</span>" in text
-    run(*command, "--add")
+    run(*command, "--add", "--force")
     text = page.read_text(encoding="utf-8")
     assert said not in text
     assert "would follow" not in text.partition("<script")[0]
@@ -192,7 +192,7 @@ def test_the_page_says_what_the_file_does_not_have(run, problem, tmp_path):
 def test_sync_says_what_the_output_format_loses(run, document, tmp_path):
     scene, _ = cameras(cameras=4, rng=0)
     io.write(scene.with_weights(np.full(scene.n_matches, 0.5)), tmp_path / "scene.npz")
-    command = ("sync", tmp_path / "scene.npz", "-o", tmp_path / "out.csv", "--method", "union-find")
+    command = ("sync", tmp_path / "scene.npz", "-o", tmp_path / "out.csv", "--method", "union-find", "--force")
     lost = document(*command)["lost"]
     no_weights = "The matches of the answer have no weights: those of the input are not written."
     assert lost == ["A CSV file of matches holds no point coordinates.", no_weights]
@@ -227,7 +227,8 @@ def test_what_cannot_be_saved_or_drawn_leaves_no_file(run, problem, tmp_path, mo
     assert "objects have no names" in run(*everything, "--plot", picture, "--images", tmp_path, code=2).stderr
     assert [*tmp_path.iterdir()] == [problem]
     page.write_text("not a page")
-    assert "is no web page" in run(*everything, code=2).stderr
+    assert "is there already" in run(*everything, code=2).stderr
+    assert "is no web page" in run(*everything, "--force", code=2).stderr
     assert page.read_text() == "not a page"
     assert not (tmp_path / "out.npz").exists()
 

@@ -172,7 +172,11 @@ def test_match_lines_lie_over_the_photographs(run: tuple[Path, list[Finding], fl
 def test_the_command_line_tells_the_findings_without_running_again(run: tuple[Path, list[Finding], float]) -> None:
     output, findings, _ = run
     before = (output / "records.jsonl").read_bytes()
-    result = CliRunner().invoke(app, ["reproduce", "sparsity", "--quick", "--output", str(output), "--json"])
+    command = ["reproduce", "sparsity", "--quick", "--output", str(output), "--json"]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 2
+    assert "index.html is there already" in refused.stderr
+    result = CliRunner().invoke(app, [*command, "--force"])
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert [row["claim"] for row in told["findings"]] == [

@@ -87,7 +87,7 @@ def test_round_trip(tmp_path, problem, schema):
     assert np.array_equal(read.indices, problem.indices)
     assert np.array_equal(read.sizes, problem.sizes)
     keep = np.arange(problem.n_matches) % 3 > 0
-    io.write(read.keep(keep), tmp_path / "b.db", like=tmp_path / "a.db")
+    io.write(read.keep(keep), tmp_path / "b.db", like=tmp_path / "a.db", force=True)
     assert io.read(tmp_path / "b.db", source="two_view_geometries") == read.keep(keep)
 
 
@@ -212,7 +212,7 @@ def test_one_to_many_is_repaired_and_reported(tmp_path):
     assert (problem.repair.duplicates, problem.repair.second_partners) == (1, 2)
     with pytest.raises(FormatError, match="matched to more than one point"):
         io.read(tmp_path / "a.db", one_to_many="error")
-    io.write(problem, tmp_path / "b.db", like=tmp_path / "a.db")
+    io.write(problem, tmp_path / "b.db", like=tmp_path / "a.db", force=True)
     assert io.read(tmp_path / "b.db", one_to_many="error").pairs().keys() == {(0, 1)}
     assert io.convert(tmp_path / "a.db", tmp_path / "a.npz")[0].startswith("3 matches")
 
@@ -229,7 +229,7 @@ def test_near_keypoints_are_merged_where_matches_connect_them(tmp_path):
     assert conflicts(problem).count == 1
     assert conflicts(merged).count == 0
     for result, kept in ((merged, 6), (merged.keep([True, True, False, True, True, True]), 5)):
-        io.write(result, tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1)
+        io.write(result, tmp_path / "b.db", like=tmp_path / "a.db", merge_px=1, force=True)
         back = io.read(tmp_path / "b.db")
         assert back.n_matches == kept
         assert [2, 0] in back.pair(0, 2).tolist() or kept == 5  # the copy itself, not what stood for it
@@ -259,7 +259,8 @@ def test_copies_are_told_from_the_table_that_was_read(tmp_path):
     build(tmp_path / "a.db", raw, verified)
     for source, kept in (("matches", [True, True, True]), ("two_view_geometries", [True, False, True])):
         answer = Matchings.from_labels([0, -1, 0, 0], [2, 1, 1])
-        io.write(answer, tmp_path / "b.db", like=tmp_path / "a.db", source=source, target="matches", merge_px=1)
+        told = {"source": source, "target": "matches", "merge_px": 1}
+        io.write(answer, tmp_path / "b.db", like=tmp_path / "a.db", force=True, **told)
         assert io.read(tmp_path / "b.db", source="matches") == io.read(tmp_path / "a.db", source="matches").keep(kept)
 
 
@@ -457,7 +458,7 @@ def test_interrupted_write(tmp_path, database, monkeypatch):
 
     monkeypatch.setattr(colmap, "_apply", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        io.write(CLEAN, tmp_path / "clean.db", like=database)
+        io.write(CLEAN, tmp_path / "clean.db", like=database, force=True)
     assert digest(database.parent) == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["clean.db", "original"]
     assert (tmp_path / "clean.db").read_text() == "an older result"

@@ -30,14 +30,14 @@ SMALL = Matchings.from_pairs(
 @RELAXED
 @given(problem=problems(name=st.text("abcxyz_.0123 é", min_size=1, max_size=6).map(str.strip).filter(bool)))
 def test_mat_round_trip(tmp_path, problem):
-    io.write(problem, tmp_path / "a.mat")
+    io.write(problem, tmp_path / "a.mat", force=True)
     assert io.detect(tmp_path / "a.mat").name == "mat"
     assert io.read(tmp_path / "a.mat") == problem
 
 
 def test_mat_indices_past_16_bits(tmp_path):
     problem = Matchings.from_pairs({(0, 1): [[70_000, 65_536], [65_535, 70_001]]}, [70_001, 70_002])
-    io.write(problem, tmp_path / "a.mat")
+    io.write(problem, tmp_path / "a.mat", force=True)
     assert io.read(tmp_path / "a.mat") == problem
 
 
@@ -94,7 +94,7 @@ def test_house(data_dir):
 @RELAXED
 @given(problem=problems(names=False, coordinates=False, min_objects=2))
 def test_dd_round_trip(tmp_path, problem):
-    io.write(problem, tmp_path / "a.dd")
+    io.write(problem, tmp_path / "a.dd", force=True)
     assert io.detect(tmp_path / "a.dd").name == "dd"
     again = io.read(tmp_path / "a.dd")
     assert again.with_weights(None) == problem.with_weights(None)
@@ -168,7 +168,7 @@ def test_hloc_round_trip(tmp_path, problem):
     if not named.n_matches:
         return
     save_features(tmp_path / "features.h5", named)
-    io.write(named, tmp_path / "matches.h5")
+    io.write(named, tmp_path / "matches.h5", force=True)
     again = io.read(tmp_path / "matches.h5", features=tmp_path / "features.h5")
     order = sorted(range(named.n_objects), key=lambda i: names[i])
     assert again == named[order]
@@ -179,7 +179,7 @@ def test_hloc_indices_never_wrap(tmp_path, size):
     problem = Matchings.from_pairs(
         {(0, 1): [[0, size - 1]], (1, 2): [[size - 1, 0]]}, [1, size, 1], names=["a", "b", "c"]
     )
-    io.write(problem, tmp_path / "matches.h5")
+    io.write(problem, tmp_path / "matches.h5", force=True)
     with h5py.File(tmp_path / "matches.h5") as file:
         assert file["a/b/matches0"].dtype == (np.int16 if size <= 32_768 else np.int32)
     assert io.read(tmp_path / "matches.h5") == problem
@@ -298,7 +298,7 @@ def test_opensfm_round_trip(tmp_path, problem):
     names = [f"{i}_{name}" for i, name in enumerate(problem.names or "abcde"[: problem.n_objects])]
     at = rng.uniform(-0.5, 0.5, (problem.n_points, 2)).astype(np.float32)
     placed = Matchings.from_pairs(problem.pairs(), problem.sizes, names=names, coordinates=at)
-    io.write(placed, tmp_path / "tracks.csv", "opensfm")
+    io.write(placed, tmp_path / "tracks.csv", "opensfm", force=True)
     assert io.detect(tmp_path / "tracks.csv").name == "opensfm"
     if len(placed.pair_objects) == 0:
         return
@@ -308,7 +308,7 @@ def test_opensfm_round_trip(tmp_path, problem):
     assert all(first.sizes[a] <= sizes[o] for a, o in enumerate(listed))
     full = io.read(tmp_path / "tracks.csv", sizes=sizes[listed])
     assert same_up_to_unlisted(full, placed[listed])
-    io.write(full, tmp_path / "again.csv", like=tmp_path / "tracks.csv")
+    io.write(full, tmp_path / "again.csv", like=tmp_path / "tracks.csv", force=True)
     assert sorted((tmp_path / "again.csv").read_text().split("\n")) == sorted(
         (tmp_path / "tracks.csv").read_text().split("\n")
     )
@@ -359,7 +359,7 @@ def test_opensfm_positions_lie_in_the_image(tmp_path):
             io.write(pixels, tmp_path / "o.csv", "opensfm", image_size=size)
         assert message in str(caught.value)
         assert not list(tmp_path.iterdir())
-    io.write(pixels, tmp_path / "o.csv", "opensfm", image_size=(2799.5, 1000))  # refined positions
+    io.write(pixels, tmp_path / "o.csv", "opensfm", image_size=(2799.5, 1000), force=True)  # refined positions
 
 
 class Evil:
@@ -495,7 +495,7 @@ def test_no_format_takes_another_for_its_own(tmp_path):
     problem = Matchings.from_labels([0, 1, 1, 0], [2, 2], names=["a", "b"], coordinates=at)
     for name, known in io.FORMATS.items():
         if name != "colmap":
-            io.write(problem, tmp_path / ("file" + known.suffixes[0]), name)
+            io.write(problem, tmp_path / ("file" + known.suffixes[0]), name, force=True)
             assert [
                 other for other in io.FORMATS if io.FORMATS[other].sniff(tmp_path / ("file" + known.suffixes[0]))
             ] == [name]

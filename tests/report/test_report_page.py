@@ -184,20 +184,22 @@ def test_interrupted_writing_leaves_the_old_page(
 
     monkeypatch.setattr(Path, "write_bytes", full_disk)
     with pytest.raises(InputError, match="No space left on device"):
-        write_report(target, plain.input, plain, title="second")
+        write_report(target, plain.input, plain, title="second", force=True)
     assert "first" in target.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [target]
 
 
 def test_nothing_but_an_earlier_page_is_overwritten(plain: Synchronisation, tmp_path: Path) -> None:
     page = write_report(tmp_path / "page.html", plain.input, plain)
-    write_report(page, plain.input, plain)
+    with pytest.raises(InputError, match="is there already; choose another output, or replace it with force=True"):
+        write_report(page, plain.input, plain)
+    write_report(page, plain.input, plain, force=True)
     with pytest.raises(InputError, match="is the input itself"):
         write_report(page, plain.input, plain, source=page)
     database = tmp_path / "database.db"
     database.write_bytes(b"SQLite format 3\0")
     with pytest.raises(InputError, match="is no web page"):
-        write_report(database, plain.input, plain)
+        write_report(database, plain.input, plain, force=True)
     assert database.read_bytes() == b"SQLite format 3\0"
     with pytest.raises(InputError, match="does not exist"):
         write_report(tmp_path / "nowhere" / "page.html", plain.input, plain)

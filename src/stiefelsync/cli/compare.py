@@ -13,10 +13,10 @@ import typer
 from numpy.typing import NDArray
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Options, Seed, Universe, parse_universe, read
-from stiefelsync.cli.paths import check_outputs
+from stiefelsync.cli.options import Force, Format, Input, Json, Options, Seed, Universe, parse_universe, read, share_out
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
-from stiefelsync.io.files import replacing
+from stiefelsync.io.convert import find
+from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods
 from stiefelsync.sync.synchronise import fits
@@ -50,6 +50,7 @@ def run(
     format: Format = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
     option: Options = [],  # noqa: B006  typer copies it
+    force: Force = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -60,7 +61,9 @@ def run(
 
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
     """
-    check_outputs(input, csv)
+    reader = io.detect(input) if format is None else find(format)
+    reads = [input, truth, *reader.files_of(share_out(option, reader=reader.read_options)["reader"])]
+    check_outputs([csv], reads=reads, force=force)
     problem = read(input, format, option)
     known = io.read_truth(input) if truth is None else _read_truth(truth)
     size = parse_universe(universe)
@@ -71,7 +74,7 @@ def run(
     with track("comparing", len(names)) as advance:
         rows = compare(problem, names, universe=size, truth=known, rng=seed, callback=advance)
     if csv is not None:
-        _write_csv(csv, rows)
+        _write_csv(csv, rows, force)
     if json:
         show_json(
             {"input": str(input), "seed": seed, "truth": known is not None, "methods": [asdict(row) for row in rows]}
@@ -109,8 +112,8 @@ def _name(row: Comparison) -> str:
     return (f"{row.ran} (for {row.method})" if row.handed_over else row.method) + ("" if row.consistent else " *")
 
 
-def _write_csv(path: Path, rows: list[Comparison]) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+def _write_csv(path: Path, rows: list[Comparison], force: bool) -> None:
+    with replacing(path, force=force) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv_module.DictWriter(file, ["method", "ran", "consistent", "universe", *NUMBERS, "error"])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Add, Format, Input, Json, Like, Options, To, Unused, share_out
-from stiefelsync.cli.paths import check_outputs
+from stiefelsync.cli.options import Add, Force, Format, Input, Json, Like, Options, To, Unused, share_out
 from stiefelsync.cli.terminal import show, show_json
 from stiefelsync.io.convert import find, output_format
 
@@ -26,6 +25,7 @@ def run(
     like: Like = None,
     add: Add = None,
     option: Options = [],  # noqa: B006  typer copies it
+    force: Force = False,
     json: Json = False,
     seed: Unused = 0,
 ) -> None:
@@ -36,12 +36,10 @@ def run(
     Example: stiefelsync convert consistent.csv clean.db --like database.db
     """
     reader = io.detect(input) if format is None else find(format)
-    check_outputs(input, output)
-    check_outputs(like, output)
     writer = output_format(output, to, input if like is None else like)
     given = share_out(option, reader=reader.read_options, writer=writer.write_options)
     lost = io.convert(
-        input, output, source_format=format, target_format=to, like=like, add=add,
+        input, output, source_format=format, target_format=to, like=like, add=add, force=force,
         read_options=given["reader"], write_options=given["writer"],
     )  # fmt: skip
     if json:

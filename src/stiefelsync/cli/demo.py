@@ -11,11 +11,12 @@ import typer
 from numpy.typing import NDArray
 
 from stiefelsync import io, plotting
-from stiefelsync.cli.options import Json, Seed
+from stiefelsync.cli.options import Force, Json, Seed
 from stiefelsync.cli.terminal import number, percent, program, progress, show, show_json, table
 from stiefelsync.datasets import synthetic
 from stiefelsync.datasets.cameras import CameraScene, camera_scene
 from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.io.files import check_outputs
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error, score
@@ -35,6 +36,7 @@ def run(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for pictures and files.")] = Path(
         "stiefelsync-demo"
     ),
+    force: Force = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -46,18 +48,21 @@ def run(
         output.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise InputError(f"{output} is a file; name a folder for the demo's output") from None
+    files = {"problem": output / "castle.npz", "answer": output / "castle-consistent.npz"}
+    pictures = {"matches": output / "demo.png", "sparsity": output / "sparsity.png"}
+    check_outputs([*files.values(), *pictures.values()], force=force)
     scene = camera_scene(rng=seed)
     with progress("synchronising 20 photographs") as callback:
         result = synchronise(scene.matchings, method="accurate", rng=seed, callback=callback)
     before, after = (_quality(x, scene.truth) for x in (scene.matchings, result.matchings()))
     panels, rows = _planted(seed)
-    files = {"problem": output / "castle.npz", "answer": output / "castle-consistent.npz"}
-    io.write(scene.matchings, files["problem"], truth=scene.truth)
-    io.write(result, files["answer"])
+    io.write(scene.matchings, files["problem"], truth=scene.truth, force=force)
+    io.write(result, files["answer"], force=force)
     hint = None
     try:
-        files["matches"] = plotting.save(_picture(scene, result), output / "demo.png")
-        files["sparsity"] = plotting.save(plotting.heatmaps(panels), output / "sparsity.png")
+        plotting.save(_picture(scene, result), pictures["matches"], force=force)
+        plotting.save(plotting.heatmaps(panels), pictures["sparsity"], force=force)
+        files |= pictures
     except MissingExtraError as error:
         hint = f"no pictures: {error}"
     if json:

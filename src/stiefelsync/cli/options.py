@@ -16,8 +16,8 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync import METHODS
 
 __all__ = [
-    "Add", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe", "Unused",
-    "parse_universe", "read", "share_out",
+    "Add", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe",
+    "Unused", "parse_universe", "read", "share_out",
 ]  # fmt: skip
 
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
@@ -39,6 +39,7 @@ Add = Annotated[
         "--add/--no-add", help="Also write matches that the original does not have; by default as usual for the format."
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace outputs that are there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
 Unused = Annotated[int, typer.Option("--seed", min=0, help="Taken by every verb; this one draws nothing at random.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stiefelsync.cli.options import Json, Seed
+from stiefelsync.cli.options import Force, Json, Seed
 from stiefelsync.cli.terminal import complain, note, show, show_json, table, track
 from stiefelsync.datasets.fetch import find
 from stiefelsync.datasets.house import HOUSE
@@ -42,13 +42,15 @@ def run(
     download: Annotated[
         bool, typer.Option("--download", help="Fetch the house sequence first, once, if it is not on this machine.")
     ] = False,
+    force: Force = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Run the paper's experiments, draw their figures and say which of its claims hold.
 
     Records are kept as they are made: an interrupted run goes on where it ended when the same command is given again.
-    The house sequence is found through STIEFELSYNC_DATA, or fetched with --download.
+    Finished figures are replaced only with --force. The house sequence is found through STIEFELSYNC_DATA, or fetched
+    with --download.
 
     Example: stiefelsync reproduce all --quick --output reproduction
     """
@@ -58,7 +60,7 @@ def run(
     todo = plan(experiment, output, settings, workers=workers)
     try:
         with track("reproducing", todo.steps) as advance:
-            findings = reproduce(todo, progress=advance)
+            findings = reproduce(todo, progress=advance, force=force)
     except KeyboardInterrupt:
         complain("interrupted", "the records so far are kept; give the same command again to go on")
         raise typer.Exit(130) from None

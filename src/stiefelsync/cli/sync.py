@@ -10,6 +10,7 @@ import typer
 from stiefelsync import io, plotting, report
 from stiefelsync.cli.options import (
     Add,
+    Force,
     Format,
     Images,
     Input,
@@ -23,11 +24,11 @@ from stiefelsync.cli.options import (
     parse_universe,
     share_out,
 )
-from stiefelsync.cli.paths import check_outputs
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.base import Written
-from stiefelsync.io.convert import find, output_format
+from stiefelsync.io.convert import find, output_format, write_to
+from stiefelsync.io.files import check_outputs, outputs
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.sync.method import find_method
 from stiefelsync.sync.result import Synchronisation, how_decided
@@ -49,6 +50,7 @@ def run(
     page: Annotated[Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")] = None,
     images: Images = None,
     option: Options = [],  # noqa: B006  typer copies it
+    force: Force = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -59,12 +61,11 @@ def run(
     Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     """
-    check_outputs(input, output, plot, page)
-    check_outputs(like, output, plot, page)
+    check_outputs([output, plot, page], reads=[input, like, images], force=force)
     if plot is not None:
         plotting.check_path(plot)
     if page is not None:
-        report.check_path(page, source=input)
+        report.check_path(page, source=input, force=force)
     if images is not None and (page is None or not images.is_dir()):
         raise InputError("--images goes with --report" if page is None else f"{images} is no folder of images")
     size = parse_universe(universe)
@@ -77,6 +78,8 @@ def run(
     )
     if size != "auto" and not find_method(method).sized:
         raise InputError(f"method {method!r} finds the size of the universe itself; leave --universe {size} out")
+    reads = [input, like, images, *reader.files_of(given["reader"]), *writer.files_of(given["writer"])]
+    check_outputs([output, plot, page], reads=reads, force=force)
     problem = io.read(input, format, **given["reader"])
     with progress(f"synchronising {input.name}") as callback:
         result = synchronise(problem, size, method=method, rng=seed, callback=callback, **given["method"])
@@ -84,22 +87,24 @@ def run(
     figures = _figures(result, writer.whole or (writer.adds if add is None else add))
     text = None if page is None else report.render(problem, result, images=images, adds=figures["added_written"])
     figure = None if plot is None else plotting.overview(result, added=figures["added_written"])
-    written = io.write(result, output, writer.name, like=model, add=add, **given["writer"])
-    near = given["writer"].get("merge_px", 0)
-    notes = _notes(figures, written, output, like is None, near)
-    figures["lost"] = _lost(result, writer, figures["added_written"], written)
-    if written is not None:
-        figures |= _of_file(figures, written)
-        if written.to_verify:
-            figures["pairs_to_verify"] = written.to_verify
-        if written.target and (near or like is not None or written.target != written.source):
-            for name, path in (("before", model), ("after", output)):
-                table = io.read(path, writer.name, source=written.target)
-                figures[f"conflicts_{name}"] = conflicts(table).count
-    if page is not None and text is not None:
-        report.save(report.add_notes(text, notes), page, source=input)
-    if plot is not None and figure is not None:
-        plotting.save(figure, plot)
+    writer.check("write", given["writer"])
+    with outputs(output, plot, page, reads=reads, force=force) as staged:
+        written = write_to(staged[output], result, writer, like=model, add=add, **given["writer"])
+        near = given["writer"].get("merge_px", 0)
+        notes = _notes(figures, written, output, like is None, near)
+        figures["lost"] = _lost(result, writer, figures["added_written"], written)
+        if written is not None:
+            figures |= _of_file(figures, written)
+            if written.to_verify:
+                figures["pairs_to_verify"] = written.to_verify
+            if written.target and (near or like is not None or written.target != written.source):
+                for name, path in (("before", model), ("after", staged[output])):
+                    table = io.read(path, writer.name, source=written.target)
+                    figures[f"conflicts_{name}"] = conflicts(table).count
+        if page is not None and text is not None:
+            staged[page].write_bytes(report.encoded(report.add_notes(text, notes)))
+        if plot is not None and figure is not None:
+            plotting.save_to(staged[plot], figure)
     if json:
         files = {"input": input, "output": output, "plot": plot, "report": page}
         show_json({name: path for name, path in files.items() if path is not None} | {"seed": seed} | figures)

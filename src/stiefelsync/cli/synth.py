@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Json, Seed
+from stiefelsync.cli.options import Force, Json, Seed
 from stiefelsync.cli.terminal import facts, note, number, show, show_json
 from stiefelsync.datasets import synthetic
+from stiefelsync.io.files import check_outputs
 
 __all__ = ["run"]
 
@@ -24,6 +25,7 @@ def run(
     observed: Annotated[float, typer.Option(help="Chance that an object sees a point, ρ.")] = 0.6,
     error: Annotated[float, typer.Option(help="Error rate of the matches, σ.")] = 0.5,
     noise: Annotated[str, typer.Option(help="How matches go wrong: row, edge or mix.")] = "row",
+    force: Force = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -31,12 +33,13 @@ def run(
 
     Example: stiefelsync synth problem.npz --objects 40 --error 0.6 --seed 1
     """
+    check_outputs([output], force=force)
     problem, truth = synthetic(universe, objects, observed, error, noise=noise, rng=seed)
     holds_truth = output.suffix.lower() == ".npz"
     if holds_truth:
-        io.write(problem, output, truth=truth)
+        io.write(problem, output, truth=truth, force=force)
     else:
-        io.write(problem, output)
+        io.write(problem, output, force=force)
         note("only .npz files hold the truth, which compare uses; this file has the matches alone")
     counts = {"objects": problem.n_objects, "points": problem.n_points, "matches": problem.n_matches}
     if json:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from stiefelsync.experiments.catalogue import EXPERIMENTS
 from stiefelsync.experiments.experiment import AVERAGE, FAILS, HOLDS, Experiment, Settings, Verdict
-from stiefelsync.io.files import replacing
 
-__all__ = ["Section", "command", "page", "write_index"]
+__all__ = ["Section", "command", "page"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,6 @@ def command(name: str, settings: Settings) -> str:
     words += [f"--step {settings.step}"] if settings.step != default.step else []
     words += [] if settings.photographs else ["--no-photographs"]
     return " ".join(words)
-
-
-def write_index(path: Path, sections: Sequence[Section], settings: Settings, versions: Mapping[str, str]) -> None:
-    """Write the page; it appears complete or not at all."""
-    with replacing(path) as temporary:
-        temporary.write_text(page(sections, settings, versions), encoding="utf-8")
 
 
 def page(sections: Sequence[Section], settings: Settings, versions: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from stiefelsync.datasets.house import house
 from stiefelsync.experiments.catalogue import EXPERIMENTS, find_experiments
 from stiefelsync.experiments.experiment import Experiment, Settings, Verdict
-from stiefelsync.experiments.index import Section, write_index
+from stiefelsync.experiments.index import Section, page
 from stiefelsync.experiments.records import Store, versions
 from stiefelsync.experiments.runner import count_steps, run
 from stiefelsync.experiments.tasks import Task
-from stiefelsync.io.files import replacing
-from stiefelsync.plotting.canvas import blank, save
+from stiefelsync.io.files import check_outputs, outputs
+from stiefelsync.plotting.canvas import blank, save_to
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,9 @@ def plan(name: str, output: Path, settings: Settings, *, workers: int = 1) -> Pl
     return Plan(experiments, tasks, store, settings, output, workers, count_steps(tasks, store, workers=workers))
 
 
-def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = None) -> list[Finding]:
+def reproduce(
+    plan: Plan, *, progress: Callable[[int, str], object] | None = None, force: bool = False
+) -> list[Finding]:
     """Carry out a plan: records to ``records.jsonl``, figures as PDF and PNG, findings to ``index.html``.
 
     Everything the index shows comes from the records, so a folder whose records are complete is drawn anew at once. The
@@ -72,6 +74,8 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
     ----------
     progress
         Called with the number of instances done, of ``plan.steps``, and what was done last.
+    force
+        Whether the figures and the index of an earlier run are replaced; its records are kept in any case.
 
     Returns
     -------
@@ -82,9 +86,12 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
     blank(1, 1)
     if any(task.problem["data"] == "house" and not plan.store.has_result(task) for task in plan.tasks):
         house(1)
+    if plan.output.exists():
+        names = [name for experiment in plan.experiments for name in experiment.figures]
+        check_outputs([plan.output / "index.html", *_files(plan, names)], force=force)
     plan.output.mkdir(parents=True, exist_ok=True)
     run(plan.tasks, plan.store, workers=plan.workers, progress=progress)
-    sections = []
+    sections, figures = [], dict[str, "Figure"]()
     for experiment in EXPERIMENTS.values():
         tasks = experiment.tasks(plan.settings)
         records = plan.store.select(tasks)
@@ -94,11 +101,9 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
         if not planned and not all((plan.output / f"{name}.png").exists() for name in experiment.figures):
             continue
         if planned:
-            for name, figure in experiment.plot(records, plan.settings).items():
-                save(figure, plan.output / f"{name}.pdf")
-                _save_png(figure, plan.output / f"{name}.png")
+            figures |= experiment.plot(records, plan.settings)
         sections.append(Section(experiment, tuple(experiment.evaluate(records)), len(records)))
-    write_index(plan.output / "index.html", sections, plan.settings, versions())
+    _write(plan, figures, page(sections, plan.settings, versions()), force)
     return [
         Finding(section.experiment.name, verdict)
         for section in sections
@@ -107,12 +112,28 @@ def reproduce(plan: Plan, *, progress: Callable[[int, str], object] | None = Non
     ]
 
 
+def _files(plan: Plan, names: Iterable[str]) -> list[Path]:
+    return [plan.output / f"{name}.{ending}" for name in names for ending in ("pdf", "png")]
+
+
+def _write(plan: Plan, figures: Mapping[str, Figure], index: str, force: bool) -> None:
+    """Write all figures and the page that shows them, so that an interrupted run leaves records alone."""
+    last = plan.output / "index.html"
+    with outputs(*_files(plan, figures), last, force=force) as staged:
+        for path, temporary in staged.items():
+            if path.suffix == ".pdf":
+                save_to(temporary, figures[path.stem])
+            elif path.suffix == ".png":
+                _save_png(figures[path.stem], temporary)
+        staged[last].write_text(index, encoding="utf-8")
+
+
 def _save_png(figure: Figure, path: Path) -> None:
     """Write a picture with a palette of 256 colours, which is all that drawings need and a third of the size."""
     from PIL import Image
 
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=PNG_DPI)
-    with Image.open(buffer) as picture, replacing(path) as temporary:
+    with Image.open(buffer) as picture:
         palette = picture.convert("RGB").quantize(256, kmeans=1, dither=Image.Dither.NONE)
-        palette.save(temporary, format="PNG", optimize=True)
+        palette.save(path, format="PNG", optimize=True)

@@ -109,6 +109,8 @@ class Format:
         Whether all it writes are changed copies of a file of its own.
     whole
         Whether it holds tracks, and with them all that follows from the matches, asked for or not.
+    files
+        Names of the options that name further files to read.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Format:
     adds: bool = True
     copies: bool = False
     whole: bool = False
+    files: tuple[str, ...] = ()
 
     @property
     def read_options(self) -> tuple[str, ...]:
@@ -145,6 +148,10 @@ class Format:
             number = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
             if type(parameters[name].default) is float and not number:
                 raise InputError(f"option {name} of format {self.name!r} must be a number, 0 or more, got {value!r}")
+
+    def files_of(self, options: Mapping[str, Any]) -> list[Path]:
+        """Return the files that the options name."""
+        return [Path(options[name]) for name in self.files if isinstance(options.get(name), str | Path)]
 
     def check_original(self, like: Path | None) -> None:
         """Raise :class:`InputError` if the file `like` is none that this format could write a changed copy of."""

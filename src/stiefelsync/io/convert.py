@@ -7,11 +7,11 @@ from typing import Any
 
 from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import FORMATS, Content, Format, Written
-from stiefelsync.io.files import refuse_overwriting, replacing
+from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["convert", "detect", "find", "output_format", "read", "write"]
+__all__ = ["convert", "detect", "find", "output_format", "read", "write", "write_to"]
 
 # In Python, and on the command line.
 OPTION, OUTPUT_OPTION = "format= (--format)", "format= (--to)"
@@ -107,6 +107,7 @@ def write(
     *,
     like: str | Path | None = None,
     add: bool | None = None,
+    force: bool = False,
     **options: Any,
 ) -> Written | None:
     """Write matchings, or the answer of a synchronisation; the file appears complete or not at all.
@@ -123,6 +124,8 @@ def write(
     add
         Whether the matches of a synchronisation that the input did not have are written too. None: as usual for the
         format (COLMAP and hloc: no, others: yes).
+    force
+        Whether a file of that name that is there already is replaced; an input never is.
     options
         Options of the format; see ``docs/formats.md``.
 
@@ -144,12 +147,25 @@ def write(
     path, source = Path(path), None if like is None else Path(like)
     if source is not None and not source.exists():
         raise InputError(f"{source} does not exist")
-    refuse_overwriting(path, source)
+    check_outputs([path], reads=[source], force=force)
     known = output_format(path, format, source)
     known.check("write", options)
+    with replacing(path, reads=[source, *known.files_of(options)], force=force) as temporary:
+        return write_to(temporary, result, known, like=source, add=add, **options)
+
+
+def write_to(
+    temporary: Path,
+    result: Matchings | Synchronisation,
+    known: Format,
+    *,
+    like: Path | None = None,
+    add: bool | None = None,
+    **options: Any,
+) -> Written | None:
+    """Write to a fresh file of :func:`~stiefelsync.io.files.outputs`; what :func:`write` does for a single output."""
     content = _content(result, known.adds if add is None else add)
-    with replacing(path) as temporary:
-        return known.write(content, temporary, like=source, **options)
+    return known.write(content, temporary, like=like, **options)
 
 
 def output_format(path: Path, format: str | None, source: Path | None) -> Format:
@@ -183,13 +199,15 @@ def convert(
     target_format: str | None = None,
     like: str | Path | None = None,
     add: bool | None = None,
+    force: bool = False,
     read_options: dict[str, Any] | None = None,
     write_options: dict[str, Any] | None = None,
 ) -> list[str]:
     """Convert a file and return sentences on what of it the target does not hold.
 
     `like` is the file to write a changed copy of, where the format needs one (COLMAP): the source by default. Matches
-    that this one does not have are left out, and counted, unless `add` is true.
+    that this one does not have are left out, and counted, unless `add` is true. With `force` a target that is there
+    already is replaced.
 
     Examples
     --------
@@ -201,11 +219,13 @@ def convert(
     ['A CSV file of matches holds no point coordinates.']
     """
     source, target, model = Path(source), Path(target), Path(source if like is None else like)
-    refuse_overwriting(target, source)
-    matchings = read(source, source_format, **(read_options or {}))
+    check_outputs([target], reads=[source, model], force=force)
     known = output_format(target, target_format, model)
+    reader = detect(source) if source_format is None else find(source_format)
+    check_outputs([target], reads=reader.files_of(read_options or {}), force=force)
+    matchings = read(source, reader.name, **(read_options or {}))
     lost = known.loses(matchings)
-    written = write(matchings, target, known.name, like=model, add=add, **(write_options or {}))
+    written = write(matchings, target, known.name, like=model, add=add, force=force, **(write_options or {}))
     dropped = 0 if matchings.repair is None else matchings.repair.dropped
     if written is not None and source == model and written.source == written.target:
         dropped = written.before - written.kept  # less, where a match of merged points stays as it was

@@ -332,4 +332,16 @@ def loses(matchings: Matchings) -> list[str]:
     return lost
 
 
-HLOC = register(Format("hloc", "hloc HDF5 file of matches", (".h5", ".hdf5"), sniff, read, write, loses, adds=False))
+HLOC = register(
+    Format(
+        "hloc",
+        "hloc HDF5 file of matches",
+        (".h5", ".hdf5"),
+        sniff,
+        read,
+        write,
+        loses,
+        adds=False,
+        files=("features",),
+    )
+)

@@ -12,7 +12,21 @@ from stiefelsync.io.files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ADDED", "INK", "KEPT", "PAPER", "QUIET", "REMOVED", "RIGHT", "WRONG", "blank", "check_path", "save", "tidy"]
+__all__ = [
+    "ADDED",
+    "INK",
+    "KEPT",
+    "PAPER",
+    "QUIET",
+    "REMOVED",
+    "RIGHT",
+    "WRONG",
+    "blank",
+    "check_path",
+    "save",
+    "save_to",
+    "tidy",
+]
 
 # Okabe and Ito's palette, told apart with any colour vision; wrong lines are dashed as well as red.
 RIGHT, WRONG = "#009E73", "#CE2B24"
@@ -63,8 +77,10 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+def save(figure: Figure, path: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Write a figure as PNG, PDF or SVG by the file's ending; the file appears complete or not at all.
+
+    With `force` a file of that name that is there already is replaced.
 
     Examples
     --------
@@ -74,6 +90,11 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     'empty.png'
     """
     target = check_path(path)
-    with replacing(target) as temporary:
-        figure.savefig(temporary, format=target.suffix[1:].lower())
+    with replacing(target, force=force) as temporary:
+        save_to(temporary, figure)
     return target
+
+
+def save_to(temporary: Path, figure: Figure) -> None:
+    """Write a figure to a fresh file of :func:`~stiefelsync.io.files.outputs`."""
+    figure.savefig(temporary, format=temporary.suffix[1:].lower())

@@ -16,7 +16,7 @@ import numpy as np
 
 from stiefelsync._version import __version__
 from stiefelsync.errors import InputError, MissingExtraError
-from stiefelsync.io.files import refuse_overwriting, replacing
+from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.collect import Change, Conflict, change, match_matrix, worst_conflicts
 from stiefelsync.report.summary import cards, facts, lead, number
@@ -26,7 +26,7 @@ from stiefelsync.sync.result import Synchronisation
 if TYPE_CHECKING:
     from stiefelsync.report.pictures import Pictures
 
-__all__ = ["add_notes", "check_path", "render", "save", "write_report"]
+__all__ = ["add_notes", "check_path", "encoded", "render", "save", "write_report"]
 
 MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
 PHOTOGRAPH_BYTES = 7_000_000
@@ -46,13 +46,14 @@ def write_report(
     title: str | None = None,
     max_pairs: int = 200,
     source: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a self-contained HTML page that shows what synchronisation changed; it appears complete or not at all.
 
     Parameters
     ----------
     path
-        The page to write. A file that is there already is replaced only if it is a web page.
+        The page to write.
     before
         The matches that were synchronised.
     after
@@ -66,6 +67,8 @@ def write_report(
         The viewer holds at most this many object pairs, those that lost most.
     source
         The file the matches came from, which is never overwritten.
+    force
+        Whether a web page of that name that is there already is replaced; no other file ever is.
 
     Returns
     -------
@@ -93,12 +96,15 @@ def write_report(
     ...     page.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    check_path(path, source=source)
+    check_path(path, source=source, force=force)
+    check_outputs([path], reads=[images], force=force)
     page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
-    return save(page, path, source=source)
+    return save(page, path, source=source, force=force)
 
 
-def check_path(path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Path:
+def check_path(
+    path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, force: bool = False
+) -> Path:
     """Return the path of a page that can be written, or say what is wrong: it is an input, no web page, or no jinja2.
 
     Examples
@@ -107,12 +113,16 @@ def check_path(path: str | os.PathLike[str], *, source: str | os.PathLike[str] |
     'changes.html'
     """
     target = Path(path)
-    _check_target(target, None if source is None else Path(source))
+    check_outputs([target], reads=[source], force=True)
+    _check_page(target)
+    check_outputs([target], force=force)
     _jinja2()
     return target
 
 
-def save(page: str, path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Path:
+def save(
+    page: str, path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, force: bool = False
+) -> Path:
     """Write the text of a page (:func:`render`); the file appears complete or not at all.
 
     Examples
@@ -122,11 +132,15 @@ def save(page: str, path: str | os.PathLike[str], *, source: str | os.PathLike[s
     ...     save("<!doctype html>", f"{folder}/page.html").name
     'page.html'
     """
-    target = check_path(path, source=source)
-    with replacing(target) as temporary:
-        # Names of files may hold bytes that are no UTF-8: those become question marks.
-        temporary.write_bytes(page.encode("utf-8", "replace"))
+    target = check_path(path, source=source, force=force)
+    with replacing(target, reads=[source], force=force) as temporary:
+        temporary.write_bytes(encoded(page))
     return target
+
+
+def encoded(page: str) -> bytes:
+    """Return the bytes of a page; names of files may hold bytes that are no UTF-8, which become question marks."""
+    return page.encode("utf-8", "replace")
 
 
 def render(
@@ -338,9 +352,8 @@ def _jinja2() -> Any:
     return jinja2
 
 
-def _check_target(target: Path, source: Path | None) -> None:
-    """Refuse to write over the input or anything but an earlier page."""
-    refuse_overwriting(target, source)
+def _check_page(target: Path) -> None:
+    """Refuse to write over anything but an earlier page."""
     if target.is_file():
         with target.open("rb") as opened:
             start = opened.read(64).lstrip().lower()
