@@ -346,7 +346,7 @@ def test_options_of_formats(run, document, tmp_path):
     repair = ("--option", "one_to_many=repair")
     assert "--option one_to_many='repair' keeps" in run("inspect", tmp_path / "many.csv", code=2).stderr
     found = document("inspect", tmp_path / "many.csv", *repair)
-    assert (found["matches"], found["repair"]) == (2, {"duplicates": 0, "conflicts": 1})
+    assert (found["matches"], found["repair"]) == (2, {"duplicates": 0, "second_partners": 1})
     told = run("inspect", tmp_path / "many.csv", *repair).stdout
     assert "1 match to make them one-to-one: 0 given twice, 1 to a second partner" in told
     lost = document("convert", tmp_path / "many.csv", tmp_path / "one.npz", *repair)["lost"]
