@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from stiefelsync import Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync.tracks import clusters, integer_arrays, rules
-from stiefelsync.sync.tracks.grow import _clusters, _components, grow_by_weight, grow_tracks
+from stiefelsync.sync.tracks.grow import _clusters, grow_by_weight, grow_tracks, split
 from stiefelsync.sync.tracks.join import join
 
 SCENE = {"points": 20_000, "cameras": 200, "seen": 1_000, "window": 2_000, "missing": 0.3}
@@ -247,7 +247,7 @@ def test_callback_sees_progress_and_can_stop() -> None:
 @settings(max_examples=100, deadline=None)
 @given(problems())
 def test_components_are_named_by_their_first_points(problem: Matchings) -> None:
-    track, conflicted = _components(problem)
+    track, conflicted = split(problem.point_objects, problem.endpoints)
     _, number = components(problem)
     _, first = np.unique(number, return_index=True)
     np.testing.assert_array_equal(track, first[number])

@@ -38,6 +38,7 @@ def tracks(
     universe: int,
     /,
     *,
+    start: Ints | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
     neighbours: int = 8,
@@ -55,6 +56,8 @@ def tracks(
 
     Parameters
     ----------
+    start : (m,) int, optional
+        Labels to go on from, -1 = unknown: clusters to begin with, where matches hold them together.
     neighbours
         How many of the nearest matches to ask; 0 asks none.
     copies
@@ -87,7 +90,7 @@ def tracks(
     places = None
     if copies and matchings.coordinates is not None:
         places = _places(matchings.coordinates, matchings.offsets) / copies
-    outcome = grow_tracks(weighed, places=places, callback=callback)
+    outcome = grow_tracks(weighed, start=start, places=places, callback=callback)
     timings = watch.seconds | dict(outcome.timings)
     return replace(outcome, timings=timings, details=_account(outcome, matchings, alone))
 

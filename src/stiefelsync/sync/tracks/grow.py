@@ -15,9 +15,13 @@ from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.tracks.clusters import Quotient, contract, merge, prune, singletons, untenable
 from stiefelsync.sync.tracks.integer_arrays import runs, trees
 from stiefelsync.sync.tracks.join import join
+from stiefelsync.sync.tracks.numbers import Numbers
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
-__all__ = ["RULES", "Grown", "Numbers", "grow_by_rules", "grow_by_weight", "grow_tracks", "number_tracks"]
+__all__ = [
+    "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_tracks",
+    "number_tracks", "split",
+]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -34,7 +38,6 @@ RULES: dict[str, Rule] = {
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
 _LEAST_SHARE = 0.05
 _MOST_ROUNDS = 50  # of merging along the heaviest matches
-_MOST_WEIGHT, _LEAST_WEIGHT = 2.0, 1e-6  # in medians
 _ROUNDING = 1e-9
 
 
@@ -94,88 +97,114 @@ def grow_tracks(
     """
     watch = Stopwatch()
     with watch("components"):
-        component, conflicted = _components(matchings)
-        inside = np.flatnonzero(conflicted[matchings.endpoints[:, 0]])
-        numbers = Numbers.of(matchings)
-        ends, weights = matchings.endpoints[inside], numbers.bounded(matchings.match_weights[inside])
-    with watch("merging"):
+        objects, ends = matchings.point_objects, matchings.endpoints
+        component, conflicted = split(objects, ends)
+        inside = np.flatnonzero(conflicted[ends[:, 0]])
+        ends, numbers = ends[inside], Numbers.of(matchings)
+        weights = numbers.bounded(matchings.match_weights[inside])
         trust = numbers.trust(weights, np.diff(matchings.pair_start)[matchings.match_pairs[inside]])
-        points, track = np.flatnonzero(conflicted), component.copy()
         first = None if start is None else _pieces(start, ends)
-        q = _clusters(points, matchings.point_objects, ends, trust, first)
-        grown = grow_by_rules(q, track, numbers.n_matches, callback=callback)
+    grown = grow_clusters(
+        component, conflicted, objects, ends, weights, trust, numbers,
+        first=first, places=places, watch=watch, callback=callback,
+    )  # fmt: skip
+    with watch("labels"):
+        labels = number_tracks(grown.track)
+        details = _account(matchings, labels, conflicted, grown.rule_of) | {"joins": grown.joins}
+    status = "stopped by the callback" if grown.stopped else "done"
+    return Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds, details=details)
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Finished tracks, by their first points, and how they came about.
+
+    Attributes
+    ----------
+    track : (m,) int64
+        First point of each point's track.
+    rule_of : (m,) int8
+        The place of the rule in `RULES` and the words after it, by which a point ceased to be alone, -1 if by none.
+    joins, n_iter
+        Joins of tracks and rounds of merging.
+    stopped
+        Whether the callback asked to stop.
+    """
+
+    track: Ints
+    rule_of: NDArray[np.int8]
+    joins: int
+    n_iter: int
+    stopped: bool
+
+
+def grow_clusters(
+    component: Ints,
+    conflicted: Bools,
+    objects: NDArray[np.int32],
+    ends: Ints,
+    weights: Floats,
+    trust: Floats,
+    numbers: Numbers,
+    *,
+    first: Ints | None,
+    places: Floats | None,
+    watch: Stopwatch,
+    callback: Callback | None = None,
+) -> Tracks:
+    """Merge the points of conflicted components into tracks, as :func:`grow_tracks` says.
+
+    Parameters
+    ----------
+    component, conflicted : (m,)
+        As :func:`split` returns them.
+    objects : (m,) int
+    ends : (M, 2) int64
+        The matches inside conflicted components.
+    weights, trust : (M,) float64
+        As `numbers` makes them.
+    first : (m,) int64 or None
+        First point of the cluster in which each point starts; None: all alone.
+    """
+    with watch("merging"):
+        points, track = np.flatnonzero(conflicted), component.copy()
+        q = _clusters(points, objects, ends, trust, first)
+        dropped = 0 if first is None else int((first[ends[:, 0]] != first[ends[:, 1]]).sum() - q.count.sum())
+        grown = grow_by_rules(q, track, numbers.n_matches, dropped=dropped, callback=callback)
         rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
         if not stopped and numbers.median is not None:
-            q = _clusters(points, matchings.point_objects, ends, weights, first)
+            q = _clusters(points, objects, ends, weights, first)
             heaviest, rounds, stopped = grow_by_weight(q, component, callback)
             n_iter += rounds
             better = _heavier(heaviest, track, component, ends, weights)
             track[better] = heaviest[better]
             rule_of[better] = np.where(np.bincount(track)[track[better]] > 1, len(RULES), -1)
     with watch("joining"):
-        track, joins = join(track, matchings.point_objects, ends, weights, places)
-    with watch("labels"):
-        labels = number_tracks(track)
-        details = _account(matchings, labels, conflicted, rule_of) | {"joins": joins}
-    status = "stopped by the callback" if stopped else "done"
-    return Outcome(labels=labels, status=status, n_iter=n_iter, timings=watch.seconds, details=details)
+        track, joins = join(track, objects, ends, weights, places)
+    return Tracks(track, rule_of, joins, n_iter, stopped)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the rules use of the whole problem; it follows from the input alone, so that parts of it can share it.
+def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> tuple[Ints, Bools]:
+    """Return every point's component, as the number of its first point, and whether that component has a conflict.
 
-    Attributes
+    Parameters
     ----------
-    n_matches
-        Matches M.
-    fullest
-        Matches of the pair of objects that has most.
-    median
-        The median weight (of two in the middle the smaller); None if all matches weigh the same.
+    objects : (m,) int
+        Object of every point.
+    ends : (M, 2) int64
+        Matches as points, the smaller first.
+    first : (m,) int64, optional
+        First point of the cluster that each point is in already.
     """
-
-    n_matches: int
-    fullest: int
-    median: float | None = None
-
-    @classmethod
-    def of(cls, matchings: Matchings) -> Numbers:
-        """Return the numbers of a problem in memory."""
-        M, fullest, weights = matchings.n_matches, int(np.diff(matchings.pair_start).max(initial=1)), matchings.weights
-        if weights is None or (weights == weights[:1]).all():
-            return cls(M, fullest)
-        return cls(M, fullest, float(np.partition(weights, (M - 1) // 2)[(M - 1) // 2]))
-
-    def bounded(self, weights: Floats) -> Floats:
-        """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others.
-
-        Examples
-        --------
-        >>> Numbers(3, 1, 4.0).bounded(np.array([1.0, 4.0, 100.0])).tolist()
-        [0.25, 1.0, 2.0]
-        """
-        if self.median is None:
-            return np.ones(len(weights))
-        share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
-        return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
-
-    def trust(self, weights: Floats, matches_of_pair: NDArray[np.integer[Any]]) -> Floats:
-        """Return bounded weights, those of pairs with many matches raised, in (0, 2]; shape (M,).
-
-        Wrong matches are spread over the pairs more evenly than right ones.
-        """
-        return np.asarray(weights * matches_of_pair / self.fullest)
-
-
-def _components(matchings: Matchings) -> tuple[Ints, Bools]:
-    """Return every point's component, as the number of its first point, and whether that component has a conflict."""
-    m, k = matchings.n_points, matchings.n_objects
-    first = trees(m, *matchings.endpoints.T)
-    key = np.sort(first * k + matchings.point_objects)
+    m, k, (a, b) = len(objects), int(objects.max(initial=0)) + 1, ends.T
+    if first is not None:
+        inner = np.flatnonzero(first != np.arange(m))
+        a, b = np.append(a, first[inner]), np.append(b, inner)
+    component = trees(m, a, b)
+    key = np.sort(component * k + objects)
     broken = np.zeros(m, dtype=bool)
-    broken[key[1:][key[1:] == key[:-1]] // max(k, 1)] = True
-    return first, broken[first]
+    broken[key[1:][key[1:] == key[:-1]] // k] = True
+    return component, broken[component]
 
 
 def _pieces(start: Ints, ends: Ints) -> Ints:

@@ -1,0 +1,67 @@
+"""What the rules of tracks use of the whole problem, from the input alone, so that its parts can be solved apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["Numbers"]
+
+Floats = NDArray[np.float64]
+
+_MOST_WEIGHT, _LEAST_WEIGHT = (
+    2.0,
+    1e-6,
+)  # in medians: no few matches outvote all the others, none counts for nothing
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the rules use of the whole problem; it follows from the input alone, so that parts of it can share it.
+
+    Attributes
+    ----------
+    n_matches
+        Matches M.
+    fullest
+        Matches of the pair of objects that has most.
+    median
+        The median weight (of two in the middle the smaller); None if all matches weigh the same.
+    """
+
+    n_matches: int
+    fullest: int
+    median: float | None = None
+
+    @classmethod
+    def of(cls, matchings: Matchings) -> Numbers:
+        """Return the numbers of a problem in memory."""
+        M, fullest, weights = matchings.n_matches, int(np.diff(matchings.pair_start).max(initial=1)), matchings.weights
+        if weights is None or (weights == weights[:1]).all():
+            return cls(M, fullest)
+        return cls(M, fullest, float(np.partition(weights, (M - 1) // 2)[(M - 1) // 2]))
+
+    def bounded(self, weights: Floats) -> Floats:
+        """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others.
+
+        Examples
+        --------
+        >>> Numbers(3, 1, 4.0).bounded(np.array([1.0, 4.0, 100.0])).tolist()
+        [0.25, 1.0, 2.0]
+        """
+        if self.median is None:
+            return np.ones(len(weights))
+        share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
+        return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
+
+    def trust(self, weights: Floats, matches_of_pair: NDArray[np.integer[Any]]) -> Floats:
+        """Return bounded weights, those of pairs with many matches raised, in (0, 2]; shape (M,).
+
+        Wrong matches are spread over the pairs more evenly than right ones.
+        """
+        return np.asarray(weights * matches_of_pair / self.fullest)
