@@ -119,7 +119,20 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         lambda: PAIRS({(0, 1): [[0, 0]]}, [1, 1], weights={}),
     ),
     ("matches must come as an array of shape (K, 2), got (3,)", lambda: PAIRS({(0, 1): [0, 1, 2]}, [3, 3])),
-    ("match indices must be whole numbers, got float64", lambda: PAIRS({(0, 1): [[0.0, 1.0]]}, [3, 3])),
+    (
+        "match indices must be whole numbers, got float64;"
+        " a matrix for each pair of objects is for Matchings.from_blocks",
+        lambda: PAIRS({(0, 1): np.eye(2)}, [2, 2]),
+    ),
+    (
+        "match indices must be whole numbers, got bool; a matrix for each pair of objects is for Matchings.from_blocks",
+        lambda: PAIRS({(0, 1): np.eye(2, dtype=bool)}, [2, 2]),
+    ),
+    (
+        "matches must come as an array of shape (K, 2), got (3, 3);"
+        " a matrix for each pair of objects is for Matchings.from_blocks",
+        lambda: PAIRS({(0, 1): np.eye(3, dtype=int)}, [3, 3]),
+    ),
     ("1 object pairs do not fit 2 point pairs", lambda: ARRAYS([[0, 1]], [[0, 0], [1, 1]], [2, 2])),
     ("2 objects need 2 names, got 1", lambda: PAIRS({}, [1, 1], names=["only"])),
     ("coordinates must have shape (2, 2), got (2, 3)", lambda: PAIRS({}, [1, 1], coordinates=np.zeros((2, 3)))),

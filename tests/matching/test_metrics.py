@@ -69,7 +69,7 @@ def test_score_and_objective_refuse_what_does_not_fit() -> None:
         score(problem, Matchings.from_labels([0, 1], [2]))
     with pytest.raises(InputError, match=r"^labels must be one whole number per point, got float64 of shape"):
         score([0.5, 1.0], problem)
-    with pytest.raises(InputError, match=r"^2 points need 2 labels, got 1$"):
+    with pytest.raises(InputError, match=r"^2 points need 2 labels, got shape \(1,\)$"):
         objective([0], problem)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from stiefelsync.errors import InputError, counted, unknown_name
 
 __all__ = [
-    "Repair", "as_coordinates", "as_names", "as_pairs", "canonical", "check_precision", "check_sizes", "check_weights",
-    "describe",
+    "Repair", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical", "check_layout", "check_precision",
+    "check_sizes", "check_weights", "describe", "grouped", "sort_matches",
 ]  # fmt: skip
 
 Int32s = NDArray[np.int32]
@@ -53,16 +54,20 @@ def check_sizes(sizes: ArrayLike) -> Int32s:
         raise InputError(f"sizes must be whole numbers, got {array.dtype}")
     if array.size and array.min() < 0:
         raise InputError(f"object {int(array.argmin())} has negative size {int(array.min())}")
-    if int(array.sum(dtype=np.int64)) > INT32_MAX:
-        raise InputError(
-            f"{int(array.sum(dtype=np.int64)):,} points are more than the {INT32_MAX:,} this package can index"
-        )
+    # Only sizes that fit 32 bits cannot overflow the 64 of their sum.
+    fit = int(array.max(initial=0)) <= INT32_MAX
+    total = int(array.sum(dtype=np.int64)) if fit else sum(array.tolist())
+    if total > INT32_MAX:
+        raise InputError(f"{total:,} points are more than the {INT32_MAX:,} this package can index")
     return array.astype(np.int32)
 
 
 def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
     """Return a copy of match weights as float64, shape (M,), or say what is wrong with them."""
-    array = np.array(weights, dtype=np.float64)
+    given = np.asarray(weights)
+    if given.size and not (np.isrealobj(given) and np.issubdtype(given.dtype, np.number)):
+        raise InputError(f"weights must be real numbers, got {given.dtype}")
+    array = given.astype(np.float64)
     if array.shape != (n_matches,):
         raise InputError(f"{n_matches} matches need {n_matches} weights, got shape {array.shape}")
     bad = ~np.isfinite(array)
@@ -95,22 +100,35 @@ def as_pairs(values: Any) -> NDArray[Any]:
     array = np.asarray(values)
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int32)
+    advice = "; a matrix for each pair of objects is for Matchings.from_blocks" if array.ndim == 2 else ""
     if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"matches must come as an array of shape (K, 2), got {array.shape}")
+        raise InputError(f"matches must come as an array of shape (K, 2), got {array.shape}{advice}")
     if not np.issubdtype(array.dtype, np.integer):
-        raise InputError(f"match indices must be whole numbers, got {array.dtype}")
+        raise InputError(f"match indices must be whole numbers, got {array.dtype}{advice}")
     return array
+
+
+def as_labels(labels: ArrayLike, m: int) -> NDArray[np.int64]:
+    """Return labels as int64, shape (m,), or say what is wrong with them."""
+    flat = np.asarray(labels)
+    if flat.shape != (m,):
+        raise InputError(f"{m} points need {m} labels, got shape {flat.shape}")
+    if flat.size and not np.issubdtype(flat.dtype, np.integer):
+        raise InputError(f"labels must be whole numbers, got {flat.dtype}")
+    return flat.astype(np.int64, copy=False)
 
 
 def as_names(names: Sequence[str] | None, k: int) -> tuple[str, ...] | None:
     """Return one name per object, shape (k,), all different, or None when there are none."""
     if names is None:
         return None
-    listed = tuple(str(name) for name in names)
+    if isinstance(names, str):
+        raise InputError(f"names must be one word per object, got the single word {names!r}")
+    listed = tuple(map(str, names))
     if len(listed) != k:
         raise InputError(f"{k} objects need {k} names, got {len(listed)}")
     if len(set(listed)) < k:
-        twice = next(name for name in listed if listed.count(name) > 1)
+        twice = Counter(listed).most_common(1)[0][0]
         raise InputError(f"two objects are named {twice!r}; files tell objects apart by name, rename one")
     return listed
 
@@ -150,39 +168,78 @@ def canonical(
     ----------
     objects, points
         Integer arrays of shape (M, 2): match t joins point ``points[t, s]`` of object ``objects[t, s]``, s = 0, 1.
+    one_to_many
+        "error" or "repair": raise where a point has two partners in one object, or keep the heaviest.
     names
         What errors call the objects, beside their numbers.
     """
     if one_to_many not in ("error", "repair"):
         raise unknown_name("one_to_many", one_to_many, ["error", "repair"])
     _check_range(objects, points, sizes, names)
-    given = points
-    objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
     swap = objects[:, 0] > objects[:, 1]
     if swap.any():
         objects, points = objects.copy(), points.copy()
         objects[swap], points[swap] = objects[swap, ::-1], points[swap, ::-1]
+    objects, points, order = sort_matches(objects, points, sizes)
+    if weights is not None and order is not None:
+        weights = weights[order]
+    pair_objects, start, points = grouped(objects, points, order)
+    keep = _one_to_one(np.repeat(np.arange(len(pair_objects)), np.diff(start)), points, weights, order)
+    if keep is None:
+        return pair_objects, start, points, weights, None
+    mask, dropped = keep
+    if one_to_many == "error":
+        raise _one_to_many_error(objects, points, ~mask, order, names)
+    # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
+    start = np.append(0, np.cumsum(np.add.reduceat(mask, start[:-1], dtype=np.int64)))
+    return pair_objects, start, points[mask], None if weights is None else weights[mask], dropped
+
+
+def sort_matches(
+    objects: NDArray[Any], points: NDArray[Any], sizes: Int32s
+) -> tuple[Int32s, Int32s, NDArray[np.int64] | None]:
+    """Return (objects, points, order): matches with i < j sorted by (i, j, point of i, point of j).
+
+    `order` is the permutation that was applied, None where nothing moved.
+    """
+    objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
     order = _order(objects, points, sizes)
-    if order is not None:
-        objects, points = objects[order], points[order]
-        weights = None if weights is None else weights[order]
+    return (objects, points, None) if order is None else (objects[order], points[order], order)
+
+
+def grouped(
+    objects: Int32s, points: Int32s, order: NDArray[np.int64] | None
+) -> tuple[Int32s, NDArray[np.int64], Int32s]:
+    """Return (pair_objects, pair_start, indices) of what :func:`sort_matches` returns.
+
+    `indices` is an array of its own, because it will be made read-only.
+    """
     fresh = np.ones(len(objects), dtype=bool)
     fresh[1:] = (objects[1:] != objects[:-1]).any(axis=1)
-    keep = _one_to_one(np.cumsum(fresh), points, weights, order)
-    repair = None
-    if keep is not None:
-        mask, repair = keep
-        if one_to_many == "error":
-            raise _one_to_many_error(objects, points, ~mask, order, names)
-        # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
-        first = np.flatnonzero(fresh)
-        pair_objects, start = objects[first], np.append(0, np.cumsum(np.add.reduceat(mask, first, dtype=np.int64)))
-        return pair_objects, start, points[mask], None if weights is None else weights[mask], repair
     first = np.flatnonzero(fresh)
-    start = np.append(first, len(objects)).astype(np.int64)
-    # What is returned will be frozen, so it must not be the caller's own array.
-    points = points.copy() if np.may_share_memory(points, given) else points
-    return objects[first], start, np.ascontiguousarray(points), weights, repair
+    own = points.copy() if order is None else points
+    return objects[first], np.append(first, len(objects)).astype(np.int64), np.ascontiguousarray(own)
+
+
+def check_layout(
+    sizes: Int32s,
+    pair_objects: ArrayLike,
+    pair_start: ArrayLike,
+    indices: ArrayLike,
+    weights: Floats | None,
+    names: tuple[str, ...] | None,
+) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None]:
+    """Return copies of (pair_objects, pair_start, indices, weights), or say why they are no canonical layout."""
+    pairs, points, start = as_pairs(pair_objects), as_pairs(indices), np.asarray(pair_start)
+    if start.shape != (len(pairs) + 1,) or not np.issubdtype(start.dtype, np.integer):
+        raise InputError(f"{len(pairs)} object pairs need {len(pairs) + 1} whole numbers in pair_start")
+    if start[0] != 0 or start[-1] != len(points) or (start[1:] <= start[:-1]).any():
+        raise InputError(f"pair_start must rise from 0 to the number of matches, {len(points)}, at every pair")
+    objects = np.repeat(pairs, (start[1:] - start[:-1]).astype(np.int64), axis=0)
+    own_pairs, own_start, own_points, own_weights, _ = canonical(objects, points, sizes, weights, "error", names)
+    if not (np.array_equal(own_pairs, pairs) and np.array_equal(own_points, points)):
+        raise InputError("pairs (i < j) and their matches must be sorted; Matchings.from_arrays takes any order")
+    return own_pairs, own_start, own_points, own_weights
 
 
 def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, names: tuple[str, ...] | None) -> None:

@@ -59,11 +59,8 @@ def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
     if matchings.coordinates is None:
         raise InputError("these matches have no coordinates; near points cannot be merged")
     stands = representatives(matchings.coordinates, matchings.sizes, matchings.endpoints, distance)
-    ends = stands[matchings.endpoints]
-    owner = matchings.point_objects[ends]
-    merged = Matchings.from_arrays(
-        owner,
-        ends - matchings.offsets[owner],
+    merged = Matchings.from_endpoints(
+        stands[matchings.endpoints],
         matchings.sizes,
         weights=matchings.weights,
         names=matchings.names,

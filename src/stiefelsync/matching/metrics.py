@@ -92,10 +92,7 @@ def objective(labels: ArrayLike, matchings: Matchings) -> float:
     >>> objective([0, 1, 1, 0], Matchings.from_pairs({(0, 1): [[0, 1], [1, 0]]}, [2, 2]))
     8.0
     """
-    flat = _as_labels(labels)
-    if len(flat) != matchings.n_points:
-        raise InputError(f"{matchings.n_points} points need {matchings.n_points} labels, got {len(flat)}")
-    kept = _agree(flat, matchings)
+    kept = matchings.agreeing(labels)
     weight = kept.sum() if matchings.weights is None else matchings.weights[kept].sum()
     return float(matchings.n_points + 2 * weight)
 
@@ -278,13 +275,6 @@ def _as_labels(values: ArrayLike) -> Ints:
     return labels.astype(np.int64, copy=False)
 
 
-def _agree(labels: Ints, matchings: Matchings) -> NDArray[np.bool_]:
-    """Mark the matches whose two ends carry the same label; shape (M,)."""
-    a, b = labels[matchings.endpoints].T
-    agree: NDArray[np.bool_] = (a == b) & (a >= 0)
-    return agree
-
-
 def _pairs_in(keys: Ints) -> int:
     """Return Σ n(n-1)/2 over the multiplicities n of the keys."""
     n = np.unique(keys, return_counts=True)[1]
@@ -299,12 +289,11 @@ def _count_common(answer: Ints | Matchings, truth: Ints | Matchings) -> int:
     if isinstance(answer, Matchings) and isinstance(truth, Matchings):
         if not np.array_equal(answer.sizes, truth.sizes):
             raise InputError("the answer and the truth have objects of different sizes")
-        found, true = (side.endpoints[:, 0] * side.n_points + side.endpoints[:, 1] for side in (answer, truth))
-        return len(np.intersect1d(found, true, assume_unique=True))
+        return int(answer.shared_with(truth).sum())
     if isinstance(answer, Matchings):
-        return int(_agree(truth, answer).sum())  # type: ignore[arg-type]
+        return int(answer.agreeing(truth).sum())  # type: ignore[arg-type]
     if isinstance(truth, Matchings):
-        return int(_agree(answer, truth).sum())
+        return int(truth.agreeing(answer).sum())
     seen = (answer >= 0) & (truth >= 0)
     first, second = (np.unique(side[seen], return_inverse=True)[1] for side in (answer, truth))
     return _pairs_in(first * (int(second.max(initial=0)) + 1) + second)
