@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import names_of
+from stiefelsync.matching._canonical import as_pairs
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["from_dict", "from_permutations", "from_tensor", "to_dict", "to_permutations", "to_tensor"]
@@ -19,6 +20,7 @@ def from_dict(
     matches: Mapping[tuple[Any, Any], ArrayLike],
     sizes: ArrayLike | Mapping[str, int] | None = None,
     *,
+    weights: Mapping[tuple[Any, Any], ArrayLike] | None = None,
     one_to_many: str = "error",
 ) -> Matchings:
     """Build from ``{(a, b): (K, 2) ints}``, objects given by number or by name.
@@ -29,12 +31,16 @@ def from_dict(
         Keys are pairs of object numbers, or pairs of names (kept, in sorted order).
     sizes : (k,) int, or dict by name
         Points per object; None: as many as the matches mention.
+    weights : {(a, b): (K,)}
+        One positive number per match, under the same keys.
+    one_to_many : {"error", "repair"}
+        Where a point has two partners in one object: raise, or keep the heaviest.
 
     Examples
     --------
-    >>> problem = from_dict({("b.jpg", "a.jpg"): [[0, 4]]})
-    >>> problem.names, problem.sizes.tolist(), problem.pair(0, 1).tolist()
-    (('a.jpg', 'b.jpg'), [5, 1], [[4, 0]])
+    >>> problem = from_dict({("b.jpg", "a.jpg"): [[0, 4]]}, weights={("b.jpg", "a.jpg"): [0.5]})
+    >>> problem.names, problem.sizes.tolist(), problem.pair(0, 1).tolist(), problem.weights.tolist()
+    (('a.jpg', 'b.jpg'), [5, 1], [[4, 0]], [0.5])
     """
     keys = [key for pair in matches for key in pair]
     names: list[str] | None = None
@@ -44,20 +50,21 @@ def from_dict(
             raise InputError("objects must be given all by number or all by name")
         names = sorted({*keys, *(sizes if isinstance(sizes, Mapping) else ())})
         number = {name: i for i, name in enumerate(names)}
-    pairs = {
-        (number.get(a, a), number.get(b, b)): np.asarray(block).reshape(-1, 2) if np.size(block) == 0 else block
-        for (a, b), block in matches.items()
-    }
+
+    def numbered(given: Mapping[tuple[Any, Any], ArrayLike]) -> dict[tuple[Any, Any], ArrayLike]:
+        return {(number.get(a, a), number.get(b, b)): block for (a, b), block in given.items()}
+
+    pairs = numbered(matches)
     if isinstance(sizes, Mapping):
         sizes = [sizes.get(name, 0) for name in names or ()]
     if sizes is None:
         least: dict[int, int] = dict.fromkeys(range(len(names or ())), 0)
         for pair, block in pairs.items():
-            array = np.asarray(block)
-            for o, column in zip(pair, array.T, strict=False):
+            for o, column in zip(pair, as_pairs(block).T, strict=True):
                 least[o] = max(least.get(o, 0), int(column.max(initial=-1)) + 1)
-        sizes = np.array([least.get(o, 0) for o in range(max(least, default=-1) + 1)], dtype=np.int64)
-    return Matchings.from_pairs(pairs, sizes, names=names, one_to_many=one_to_many)
+        sizes = _counted(least)
+    values = None if weights is None else numbered(weights)
+    return Matchings.from_pairs(pairs, sizes, weights=values, names=names, one_to_many=one_to_many)
 
 
 def to_dict(matchings: Matchings) -> dict[tuple[str, str], NDArray[np.int32]]:
@@ -73,7 +80,11 @@ def to_dict(matchings: Matchings) -> dict[tuple[str, str], NDArray[np.int32]]:
 
 
 def from_permutations(
-    permutations: Mapping[tuple[int, int], ArrayLike] | Sequence[ArrayLike], sizes: ArrayLike | None = None
+    permutations: Mapping[tuple[int, int], ArrayLike] | Sequence[ArrayLike],
+    sizes: ArrayLike | None = None,
+    *,
+    weights: Mapping[tuple[int, int], ArrayLike] | None = None,
+    one_to_many: str = "error",
 ) -> Matchings:
     """Build from permutation vectors, as model merging has them; -1 means no partner.
 
@@ -84,6 +95,10 @@ def from_permutations(
         object, where point t of object i is universe point ``v[t]``.
     sizes : (k,) int
         Points per object; None: the lengths of the vectors, or as many as they mention.
+    weights : {(i, j): vector}
+        One positive number per entry of a vector of pair (i, j); those of points without a partner are ignored.
+    one_to_many : {"error", "repair"}
+        Where a point has two partners in one object: raise, or keep the heaviest.
 
     Examples
     --------
@@ -93,19 +108,40 @@ def from_permutations(
     [[0, 1], [1, 0]]
     """
     if not isinstance(permutations, Mapping):
-        vectors = [_vector(v) for v in permutations]
-        lengths = [len(v) for v in vectors]
-        return Matchings.from_labels(np.concatenate([np.empty(0, dtype=np.int64), *vectors]), lengths)
-    pairs, least = {}, dict[int, int]()
+        return _from_vectors(permutations, sizes, weights)
+    pairs, values, least = {}, {}, dict[int, int]()
     for (i, j), given in permutations.items():
         v = _vector(given)
         own = np.flatnonzero(v >= 0)
         pairs[i, j] = np.stack([own, v[own]], axis=1)
         least[i] = max(least.get(i, 0), len(v))
         least[j] = max(least.get(j, 0), int(v.max(initial=-1)) + 1)
-    if sizes is None:
-        sizes = np.array([least.get(o, 0) for o in range(max(least, default=-1) + 1)], dtype=np.int64)
-    return Matchings.from_pairs(pairs, sizes)
+        if weights is not None and (i, j) in weights:
+            w = np.asarray(weights[i, j])
+            if w.shape != v.shape:
+                raise InputError(f"the permutation of pair ({i}, {j}) needs {len(v)} weights, got shape {w.shape}")
+            values[i, j] = w[own]
+    if weights is not None and set(weights) != set(pairs):
+        raise InputError("weights must have exactly the object pairs that the permutations have")
+    return Matchings.from_pairs(
+        pairs, _counted(least) if sizes is None else sizes, weights=values if weights is not None else None,
+        one_to_many=one_to_many,
+    )  # fmt: skip
+
+
+def _from_vectors(vectors: Sequence[ArrayLike], sizes: ArrayLike | None, weights: object) -> Matchings:
+    listed = [_vector(v) for v in vectors]
+    lengths = [len(v) for v in listed]
+    if sizes is not None and np.asarray(sizes).tolist() != lengths:
+        raise InputError(f"the sizes are {np.asarray(sizes).tolist()}, but the vectors have lengths {lengths}")
+    if weights is not None:
+        raise InputError("weights belong to pairs of objects; give the permutations as {(i, j): vector}, too")
+    return Matchings.from_labels(np.concatenate([np.empty(0, dtype=np.int64), *listed]), lengths)
+
+
+def _counted(least: Mapping[int, int]) -> NDArray[np.int64]:
+    """Return the sizes of all objects up to the last mentioned."""
+    return np.array([least.get(o, 0) for o in range(max(least, default=-1) + 1)], dtype=np.int64)
 
 
 def _vector(given: ArrayLike) -> NDArray[np.int64]:
@@ -130,13 +166,26 @@ def to_permutations(labels: ArrayLike, sizes: ArrayLike) -> list[NDArray[np.int6
     return np.split(flat, np.cumsum(counts)[:-1])
 
 
-def from_tensor(X: ArrayLike, sizes: ArrayLike | None = None, *, weighted: bool = False) -> Matchings:
+def from_tensor(
+    X: ArrayLike,
+    sizes: ArrayLike | None = None,
+    *,
+    weighted: bool = False,
+    names: Sequence[str] | None = None,
+    one_to_many: str = "error",
+) -> Matchings:
     """Build from a tensor of shape (k, k, n, n) whose block (i, j) is P_ij, as multi-graph matching programs have.
+
+    Scores that are not matches yet are for :meth:`Matchings.from_scores`.
 
     Parameters
     ----------
     sizes : (k,) int
         Points per object where fewer than n; the rest of a block is padding and must be zero (or identity, i = j).
+    weighted
+        Take the entries for weights; otherwise they must be 0 or 1.
+    one_to_many : {"error", "repair"}
+        Where a point has two partners in one object: raise, or keep the heaviest.
 
     Examples
     --------
@@ -155,7 +204,8 @@ def from_tensor(X: ArrayLike, sizes: ArrayLike | None = None, *, weighted: bool 
     padding = W * ~np.outer(real, real)
     if np.count_nonzero(padding - np.diag(np.diag(padding))):
         raise InputError("the tensor has matches of points beyond the sizes")
-    return Matchings.from_matrix(W[np.ix_(real, real)], counts, weighted=weighted)
+    kept = W[np.ix_(real, real)]
+    return Matchings.from_matrix(kept, counts, weighted=weighted, names=names, one_to_many=one_to_many)
 
 
 def to_tensor(matchings: Matchings) -> NDArray[np.float64]:

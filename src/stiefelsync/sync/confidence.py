@@ -77,9 +77,11 @@ def _witnesses(
     i, j = matchings.pair_objects.T
     met = sparse.coo_array((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), shape=(k, k)).tocsr()
     seen = sparse.coo_array((np.ones(len(labels)), (matchings.point_objects, labels)), shape=(k, d)).tocsc()
-    owner = matchings.point_objects[points]
+    # Objects without points may be many, and none of them is asked about.
+    asking, owner = np.unique(matchings.point_objects[points], return_inverse=True)
+    met = met[asking]
     out = np.empty(len(points))
-    width = max(1, _TABLE_ENTRIES // max(k, 1))
+    width = max(1, _TABLE_ENTRIES // max(len(asking), 1))
     for start in range(0, d, width):
         table = (met @ seen[:, start : start + width]).toarray()
         here = (columns >= start) & (columns < start + width)
