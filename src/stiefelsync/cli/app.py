@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from stiefelsync._version import __version__
 from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
-from stiefelsync.cli.terminal import complain
+from stiefelsync.cli.terminal import complain, print_anything
 from stiefelsync.errors import StiefelSyncError
 from stiefelsync.io import FORMATS
 
@@ -23,6 +24,8 @@ __all__ = ["app", "main"]
 VERBS = (demo, inspect, sync, convert, compare, report, synth, reproduce, methods)
 
 BAD_INPUT, INTERRUPTED, NO_READER = 2, 130, 141
+# Windows has no SIGHUP.
+_ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def _for_the_shell(message: str) -> str:
@@ -86,8 +89,21 @@ for _verb in VERBS:
     app.command(_verb.__name__.rpartition(".")[2])(_verb.run)
 
 
+def _end(number: int, _: object) -> NoReturn:
+    """End the work so that it cleans up behind itself, which a second signal shall not hinder."""
+    for other in _ENDINGS:
+        signal.signal(other, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Run the program with the arguments of the process; end as SIGPIPE ends others when no one reads its output."""
+    for number in _ENDINGS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, _end)
+    print_anything()
     try:
         app()
     except (SystemExit, BrokenPipeError) as end:

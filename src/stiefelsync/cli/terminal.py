@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import math
 import shlex
@@ -30,6 +32,7 @@ __all__ = [
     "note",
     "number",
     "percent",
+    "print_anything",
     "program",
     "progress",
     "show",
@@ -40,6 +43,22 @@ __all__ = [
 
 NAME = "stiefelsync"
 WIDTH = 120  # of tables that do not go to a terminal
+_PLAINER = "stiefelsync.plainer"
+_ASCII = {"→": "->", "–": "-", "−": "-", "·": "-", "×": "x", "…": "...", "’": "'", "ᵀ": "'", "≤": "<=", "≥": ">="}
+
+
+def print_anything() -> None:
+    """Let text be printed whose letters the terminal does not have: plainer ones take their place."""
+    codecs.register_error(_PLAINER, _plainer)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_PLAINER)
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for letters that an encoding does not have, as `codecs.register_error` wants it."""
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(_ASCII.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
 
 
 def _console(stream: Any) -> Console:
@@ -55,7 +74,13 @@ def show(*parts: RenderableType) -> None:
 
 def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print one JSON document on stdout; numbers that are not finite become null."""
-    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+    plain = _plain(document)
+    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:  # a document must say exactly what there is: as escapes, where letters are missing
+        text = json.dumps(plain, indent=2, allow_nan=False)
+    typer.echo(text)
 
 
 def note(message: str) -> None:

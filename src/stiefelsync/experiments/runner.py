@@ -143,10 +143,16 @@ def _born_deaf() -> Iterator[None]:
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Yield fresh processes that keep to one BLAS thread and end with this process, even when it is killed."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    others = multiprocessing.active_children()
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_follow_parent)
     try:
         yield pool
+    except BaseException:  # whoever ends this process does not wait for a task to be done
+        for worker in multiprocessing.active_children():
+            if worker not in others:
+                worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
         for name, value in before.items():

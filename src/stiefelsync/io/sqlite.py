@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stiefelsync.errors import FormatError
 from stiefelsync.io.base import head
+from stiefelsync.io.staging import staging
 
 __all__ = ["is_sqlite", "snapshot"]
 
@@ -85,8 +86,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(_connect(path, "mode=ro&immutable=1")) as connection:
             yield connection
     else:
-        with tempfile.TemporaryDirectory(prefix="stiefelsync-") as folder:
-            copy = Path(folder, "copy.db")
+        with staging(Path(tempfile.gettempdir())) as folder:
+            copy = folder / "copy.db"
             shutil.copyfile(_beside(path, "-wal"), _beside(copy, "-wal"))
             shutil.copyfile(path, copy)
             with closing(_connect(copy, "mode=rw")) as connection:
