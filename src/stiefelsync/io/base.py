@@ -47,7 +47,7 @@ class Content:
             a, b = self.labels[ends].T
             return np.asarray((a == b) & (a >= 0))
         key = np.array([self.matchings.n_points, 1])
-        return np.isin(ends @ key, self.matchings.endpoints @ key)
+        return np.isin(ends @ key, self.matchings.match_keys)
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,7 @@ def _changes(
     extra: dict[int, NDArray[Any]] = {}
     held = np.unique(stands[ends[keep]] @ weight)
     if content.add:
-        new = ~np.isin(content.matchings.endpoints @ weight, held)
+        new = ~np.isin(content.matchings.match_keys, held)
         pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
         pair_of, indices = pairs[content.matchings.match_pairs[new]], content.matchings.indices[new]
         bounds = np.flatnonzero(np.diff(pair_of)) + 1

@@ -125,7 +125,7 @@ class Difference:
     @cached_property
     def added(self) -> Matchings:
         """The matches that were not there before."""
-        return self.all_matches.keep(~np.isin(_keys(self.all_matches), _keys(self.input)))
+        return self.all_matches.keep(~self.all_matches.shared_with(self.input))
 
     @cached_property
     def matches_after(self) -> Matchings:
@@ -187,11 +187,10 @@ def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True)
     """
     if isinstance(after, Matchings):
         answer = _aligned(after, before)
-        kept = np.isin(_keys(before), _keys(answer))
+        kept = before.shared_with(answer)
         n_kept = int(kept.sum())
         return Difference(before, kept, None, answer, n_kept, answer.n_matches - n_kept, adds)
-    a, b = after[before.endpoints].T
-    kept = (a == b) & (a >= 0)
+    kept = before.agreeing(after)
     n_kept = int(kept.sum())
     points = np.bincount(after[after >= 0]).astype(np.int64)
     return Difference(before, kept, after, None, n_kept, int((points * (points - 1) // 2).sum()) - n_kept, adds)
@@ -249,10 +248,3 @@ def _side(matchings: Matchings, track: Ints, n_matches: int) -> Side:
     conflicted[conflicts(matchings, track).which] = True
     matched = lengths[lengths > 1]
     return Side(n_matches, track, lengths, conflicted, len(matched), int(conflicted.sum()), int(matched.sum()))
-
-
-def _keys(matchings: Matchings) -> Ints:
-    """Return one number per match, the same for the same two points; shape (M,)."""
-    a, b = matchings.endpoints.T
-    keys: Ints = a * np.int64(matchings.n_points) + b
-    return keys

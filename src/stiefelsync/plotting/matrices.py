@@ -51,9 +51,7 @@ def draw_changes(left: Any, right: Any, before: Matchings, after: Matchings, lab
     if not np.array_equal(before.sizes, after.sizes):
         raise InputError("before and after must be matchings of the same objects")
     place = _order(before, labels)
-    m = before.n_points
-    key_before, key_after = (x.endpoints @ np.array([m, 1]) for x in (before, after))
-    kept, added = np.isin(key_before, key_after), ~np.isin(key_after, key_before)
+    kept, added = before.shared_with(after), ~after.shared_with(before)
     _draw(left, before, place, [("kept", kept, KEPT), ("removed", ~kept, REMOVED)], f"before: {len(kept):,} matches")
     _draw(right, after, place, [("kept", ~added, KEPT), ("added", added, ADDED)], f"after: {len(added):,} matches")
 

@@ -170,10 +170,9 @@ def _round(A: Floats, B: Floats, matchings: Matchings, spans: list[tuple[int, in
         row, col = np.nonzero(X > 0.5)
         ends.append(np.stack([row + a, col + b], axis=1))
         values.append(X[row, col])
-    both, owner = np.concatenate(ends), matchings.point_objects
-    return Matchings.from_arrays(
-        owner[both], both - matchings.offsets[owner[both]], matchings.sizes, weights=np.concatenate(values),
-        names=matchings.names, coordinates=matchings.coordinates, one_to_many="repair",
+    return Matchings.from_endpoints(
+        np.concatenate(ends), matchings.sizes, weights=np.concatenate(values), one_to_many="repair",
+        names=matchings.names, coordinates=matchings.coordinates,
     ).with_weights(None)  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def run(
     True
     """
     watch = Stopwatch()
-    sizes, offsets, owner = matchings.sizes, matchings.offsets, matchings.point_objects
+    sizes, offsets = matchings.sizes, matchings.offsets
     if threshold is None:
         threshold = 0.0 if is_full(sizes, universe) else 0.25
     with watch("eigenvectors"):
@@ -81,9 +81,8 @@ def run(
             chosen = (score >= threshold) & (score > 0)
             ends.append(np.stack([row[chosen] + a, col[chosen] + b], axis=1))
             scores.append(score[chosen])
-        both = np.concatenate(ends)
-        result = Matchings.from_arrays(
-            owner[both], both - offsets[owner[both]], sizes, weights=np.concatenate(scores), one_to_many="repair",
+        result = Matchings.from_endpoints(
+            np.concatenate(ends), sizes, weights=np.concatenate(scores), one_to_many="repair",
             names=matchings.names, coordinates=matchings.coordinates,
         )  # fmt: skip
     return Outcome(

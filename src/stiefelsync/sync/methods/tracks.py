@@ -126,12 +126,10 @@ def _account(outcome: Outcome, matchings: Matchings, alone: Bools) -> dict[str, 
 
     Those that agree with the tracks all the same are kept.
     """
-    labels = cast(Ints, outcome.labels)
-    a, b = labels[matchings.endpoints[alone]].T
-    agree = int(np.count_nonzero((a == b) & (a >= 0)))
+    agree = int(matchings.agreeing(cast(Ints, outcome.labels))[alone].sum())
     matches = dict(outcome.details["matches"])
     matches["kept"] += agree
-    matches["unsupported"] = len(a) - agree
+    matches["unsupported"] = int(alone.sum()) - agree
     wrong = (matches["removed"] + matches["unsupported"]) / max(matchings.n_matches, 1)
     return {**outcome.details, "matches": matches, "wrong": wrong}
 

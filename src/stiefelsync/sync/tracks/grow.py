@@ -356,9 +356,8 @@ def number_tracks(track: Ints) -> Ints:
 
 def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDArray[np.int8]) -> dict[str, Any]:
     """Return how many points, matches and tracks were decided by which rule."""
-    a, b = matchings.endpoints.T
-    matched, repaired = labels >= 0, conflicted[a]
-    kept = (labels[a] == labels[b]) & matched[a]
+    matched, repaired = labels >= 0, conflicted[matchings.endpoints[:, 0]]
+    kept = matchings.agreeing(labels)
     removed = int((~kept).sum())
     mended = np.zeros(int(labels.max(initial=-1)) + 1, dtype=bool)
     mended[labels[matched & conflicted]] = True
