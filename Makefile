@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-cpus test-everywhere lint bench clean
 
 .venv/demo.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -22,6 +22,13 @@ demo: .venv/demo.stamp
 
 test: .venv/dev.stamp
 	$(TEST_ENV) $(BIN)/python -m pytest -n auto -q $(ARGS)
+
+# The numerical tests as on other processors; test-everywhere is the whole suite on each (docs/machines.md).
+test-cpus: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.machines
+
+test-everywhere: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.machines --everything
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -1,0 +1,175 @@
+"""The same tests and the same labels on other processors: OpenBLAS imitates them on this one.
+
+    python -m benchmarks.machines                      # the numerical tests, a few minutes: `make test-cpus`
+    python -m benchmarks.machines --everything         # the whole suite, hours: `make test-everywhere`
+    python -m benchmarks.machines --labels --seeds 5   # accurate, fast, tracks on the accuracy suite
+
+One run per kind of processor and number of BLAS threads, each in a process of its own. OpenBLAS picks its kernels when
+it is loaded and takes the environment variable OPENBLAS_CORETYPE for the processor there is; every kernel adds numbers
+in another order. A table is printed as Markdown; the exit code is 1 if a run failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+# What a kernel needs of the processor, by the name that Linux has for it.
+NEEDS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Sandybridge": "avx", "Nehalem": "sse4_2", "Zen": "avx2"}
+# The builds of OpenBLAS that NumPy and SciPy ship have no kernels of their own for Zen and use Haswell's.
+SERVED_BY = {"Zen": {"Zen", "Haswell"}}
+THREADS = (1, 2)
+METHODS = ("accurate", "fast", "tracks")
+# The tests whose outcome hangs on floating-point arithmetic; chosen so that ten runs take four minutes on two cores.
+NUMERICAL = [
+    "tests/stiefel", "tests/sync/test_outcome.py", "tests/sync/test_synchronise.py", "tests/test_examples.py",
+    "src/stiefelsync/stiefel", "src/stiefelsync/sync", "-m", "not data and not slow",
+]  # fmt: skip
+
+
+def kinds() -> list[str]:
+    """Return the kinds of processor that this one can imitate; none where it is not an x86 under Linux."""
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    except OSError:
+        return []
+    return [kind for kind, flag in NEEDS.items() if flag in flags]
+
+
+def environment(kind: str, threads: int) -> dict[str, str]:
+    """Return the variables under which a process computes as on that processor."""
+    count = str(threads)
+    return {**os.environ, "OPENBLAS_CORETYPE": kind, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
+
+
+def kernels() -> set[str]:
+    """Return the kernels that the loaded copies of OpenBLAS really use: NumPy and SciPy bring one each."""
+    import scipy.linalg  # noqa: F401  loads its BLAS
+
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    found = set()
+    for path in {line.split()[-1] for line in maps if "openblas" in line}:
+        library = ctypes.CDLL(path)
+        for name in ("scipy_openblas_get_corename64_", "scipy_openblas_get_corename", "openblas_get_corename64_"):
+            if function := getattr(library, name, None):
+                function.restype = ctypes.c_char_p
+                found.add(function().decode())
+    return found
+
+
+def labels(seed: int) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield setting, method and labels for one seed of every synthetic setting of the accuracy suite."""
+    from benchmarks.accuracy import SYNTHETIC, instance
+    from stiefelsync import synchronise
+
+    for setting in SYNTHETIC:
+        problem, _, d = instance(setting, seed)
+        for method in METHODS:
+            yield setting, method, synchronise(problem, d, method=method, rng=seed).labels.tolist()
+
+
+def labels_on(kind: str, threads: int, seed: int) -> list[tuple[str, str, list[int]]]:
+    """Return :func:`labels` as a processor of that kind finds them."""
+    command = [sys.executable, "-m", "benchmarks.machines", "--print-labels", str(seed)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(kind, threads), capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    if not set(told["kernels"]) <= SERVED_BY.get(kind, {kind}):
+        raise RuntimeError(f"asked for the kernels of {kind}, OpenBLAS uses those of {told['kernels']}")
+    return [tuple(line) for line in told["labels"]]
+
+
+def differences(seed: int, mine: list[Any], theirs: list[Any]) -> list[dict[str, Any]]:
+    """Return where two lists of :func:`labels` differ, with what both reach as this process computes it."""
+    import numpy as np
+
+    from benchmarks.accuracy import instance
+    from stiefelsync.matching.metrics import objective
+    from stiefelsync.sync.likelihood.matches import MatchTable
+    from stiefelsync.sync.likelihood.model import log_likelihood
+
+    found = []
+    for (setting, method, first), (_, _, second) in zip(mine, theirs, strict=True):
+        if first == second:
+            continue
+        problem, _, d = instance(setting, seed)
+        table, both = MatchTable.of(problem, d), [np.array(answer) for answer in (first, second)]
+        found.append({
+            "setting": setting, "method": method, "objective": [objective(a, problem) for a in both],
+            "log_likelihood": [log_likelihood(table, a) for a in both],
+        })  # fmt: skip
+    return found
+
+
+def run_tests(kind: str, threads: int, arguments: list[str], workers: int) -> tuple[bool, str, float]:
+    """Run pytest as on that processor and return whether it passed, its last line, and seconds."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), *arguments]
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, env=environment(kind, threads), capture_output=True, text=True)
+    if done.returncode:
+        print(done.stdout[-6000:], done.stderr[-2000:], file=sys.stderr)
+    last = done.stdout.strip().splitlines()[-1].strip("= ") if done.stdout.strip() else "no output"
+    return done.returncode == 0, last.rsplit(" in ", 1)[0], time.perf_counter() - started
+
+
+def _test_table(everything: bool) -> bool:
+    arguments = [] if everything else NUMERICAL
+    print("| processor | BLAS threads | tests | seconds |\n|---|---|---|---|", flush=True)
+    fine = True
+    for kind in kinds():
+        for threads in THREADS:
+            # Two BLAS threads leave room for one worker on two cores.
+            workers = max(1, (os.cpu_count() or 1) // threads)
+            passed, line, seconds = run_tests(kind, threads, arguments, workers)
+            print(f"| {kind} | {threads} | {line} | {seconds:.0f} |", flush=True)
+            fine &= passed
+    return fine
+
+
+def _label_table(seeds: int) -> bool:
+    print("| processor | BLAS threads | answers | that differ from the first row's |\n|---|---|---|---|", flush=True)
+    first: dict[int, Any] = {}
+    fine = True
+    for kind in kinds():
+        for threads in THREADS:
+            count, other = 0, []
+            for seed in range(seeds):
+                found = labels_on(kind, threads, seed)
+                other += differences(seed, first.setdefault(seed, found), found)
+                count += len(found)
+            print(f"| {kind} | {threads} | {count} | {other or 'none'} |", flush=True)
+            fine &= not other
+    return fine
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--everything", action="store_true", help="the whole suite")
+    parser.add_argument("--labels", action="store_true", help="compare labels instead of running tests")
+    parser.add_argument("--seeds", type=int, default=1, help="of the accuracy suite, for --labels")
+    parser.add_argument("--print-labels", type=int, metavar="SEED", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.print_labels is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = list(labels(options.print_labels))
+        print(json.dumps({"kernels": sorted(kernels()), "labels": found}))
+        return 0
+    if not kinds():
+        print("this machine cannot imitate other processors: that takes an x86 under Linux", file=sys.stderr)
+        return 0
+    return 0 if (_label_table(options.seeds) if options.labels else _test_table(options.everything)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
