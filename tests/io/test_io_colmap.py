@@ -217,6 +217,14 @@ def test_one_to_many_is_repaired_and_reported(tmp_path):
     assert io.convert(tmp_path / "a.db", tmp_path / "a.npz")[0].startswith("3 matches")
 
 
+def test_a_match_given_twice_is_written_once(tmp_path):
+    build(tmp_path / "a.db", RAW, {(0, 1): np.array([[0, 1], [2, 0], [0, 1]])}, "3.13")
+    problem = io.read(tmp_path / "a.db")
+    assert problem.repair.duplicates == 1
+    io.write(problem, tmp_path / "b.db", like=tmp_path / "a.db")
+    assert io.read(tmp_path / "b.db", one_to_many="error").pair(0, 1).tolist() == [[0, 1], [2, 0]]
+
+
 def test_near_keypoints_are_merged_where_matches_connect_them(tmp_path):
     # a: points 0 and 2 are copies, which b 0 - c 0 connects; point 3 lies as close, but on another track.
     # c: points 1 and 2 are copies of nothing that is connected.

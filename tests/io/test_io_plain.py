@@ -246,6 +246,11 @@ def test_tables_as_other_programs_write_them(tmp_path, text):
     assert table(tmp_path, text) == Matchings.from_pairs({(0, 1): [[0, 1]]}, [1, 2], names=["x", "y"])
 
 
+def test_text_after_a_closing_quote_is_refused_not_joined(tmp_path):
+    with pytest.raises(FormatError, match=r"hand\.csv, (after )?line \d+: ',' expected after '\"'$"):
+        table(tmp_path, HEAD + '"x"y,0,z,1\n')
+
+
 # ---------------------------------------------------------------- archives
 
 

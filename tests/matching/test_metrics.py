@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import time
+import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from stiefelsync import InputError
 from stiefelsync.datasets import scene, synthetic
 from stiefelsync.matching import CycleError, Matchings, Score, cycle_error, objective, score
+from stiefelsync.matching.metrics import _triplets
 from tests.matching.strategies import labellings, problems
 
 
@@ -56,9 +58,13 @@ def test_score_is_invariant_under_permuting_points() -> None:
 def test_score_needs_no_pairs() -> None:
     # 200 universe points seen 10,000 times each stand for ten billion matches.
     truth = np.tile(np.arange(200), 10_000)
-    start = time.perf_counter()
-    assert score(truth, truth) == Score(1.0, 1.0, 1.0)
-    assert time.perf_counter() - start < 20
+    tracemalloc.start()
+    try:
+        assert score(truth, truth) == Score(1.0, 1.0, 1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * len(truth)  # bytes; the matches would be 5,000 times as many as the points
 
 
 def test_score_and_objective_refuse_what_does_not_fit() -> None:
@@ -84,27 +90,74 @@ def test_objective_is_the_trace(problem: Matchings, data: st.DataObject) -> None
     assert objective(labels, problem) == pytest.approx(expected, rel=1e-12)
 
 
-def brute_cycle_error(problem: Matchings) -> float:
+def brute_triplets(problem: Matchings) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Return (confirmed, contradicted) composed matches of every object triplet whose three pairs have matches."""
     partner: dict[tuple[int, int], dict[int, int]] = {}
     for (i, j), block in problem.pairs().items():
         partner[i, j], partner[j, i] = dict(block.tolist()), dict(block[:, ::-1].tolist())
-    counts = {True: 0, False: 0}
-    for i, j in problem.pairs():
-        for l in range(problem.n_objects):
-            if (i, l) in partner and (l, j) in partner:
-                for a, c in partner[i, l].items():
-                    b = partner[l, j].get(c)
-                    if b is not None and (a in partner[i, j] or b in partner[j, i]):
-                        counts[partner[i, j].get(a) == b] += 1
-    return counts[False] / max(sum(counts.values()), 1)
+    found = {}
+    for triplet in itertools.combinations(range(problem.n_objects), 3):
+        if not all(pair in partner for pair in itertools.combinations(triplet, 2)):
+            continue
+        counts = {True: 0, False: 0}
+        for l in triplet:
+            i, j = (o for o in triplet if o != l)
+            for a, c in partner[i, l].items():
+                b = partner[l, j].get(c)
+                if b is not None and (a in partner[i, j] or b in partner[j, i]):
+                    counts[partner[i, j].get(a) == b] += 1
+        found[triplet] = counts[True], counts[False]
+    return found
 
 
 @given(problems())
 def test_cycle_error_is_the_definition(problem: Matchings) -> None:
-    found = cycle_error(problem)
+    found, counts = cycle_error(problem), brute_triplets(problem)
     assert found.exact
     assert found.standard_error == 0
-    assert float(found) == brute_cycle_error(problem)
+    assert found.triplets == len(counts)
+    assert found.judged == sum(map(sum, counts.values()))
+    assert float(found) == sum(no for _, no in counts.values()) / max(found.judged, 1)
+
+
+@pytest.mark.parametrize("n", [2, 7, 60])
+def test_sampled_cycle_error_is_the_ratio_estimator(n: int) -> None:
+    problem, _ = synthetic(8, 12, 0.8, 0.4, rng=5)
+    counts = brute_triplets(problem)
+    for seed in range(3):
+        found = cycle_error(problem, max_triplets=n, rng=seed)
+        drawn, exact = _triplets(problem, n, np.random.default_rng(seed))
+        assert not exact
+        assert len(set(map(tuple, drawn.tolist()))) == n == found.triplets
+        units = [counts[tuple(triplet)] for triplet in drawn.tolist()]
+        total = sum(yes + no for yes, no in units)
+        ratio = sum(no for _, no in units) / total
+        squares = sum((no - ratio * (yes + no)) ** 2 for yes, no in units)
+        assert (found.value, found.judged) == (pytest.approx(ratio), total)
+        assert found.standard_error == pytest.approx(math.sqrt(n / (n - 1) * squares) / total)
+
+
+def test_by_default_as_many_triplets_as_take_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, _ = synthetic(8, 12, 0.6, 0.4, rng=5)
+    per_pair = problem.n_matches / len(problem.pairs())
+    for dense, budget in ((True, 700), (False, 400)):
+        monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {dense: budget})
+        monkeypatch.setattr("stiefelsync.matching.metrics._DENSE", problem.n_points * 12 - (not dense))
+        found = cycle_error(problem)
+        assert (found.triplets, found.exact) == (int(budget / (3 * per_pair)), False)
+    monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {False: 1})
+    assert cycle_error(problem).triplets == 2  # never fewer, or there is no standard error
+
+
+def test_many_wedges_are_drawn_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, _ = synthetic(8, 12, 0.6, 0.4, rng=5)
+    wedges = {(i, j, l) for i, j in problem.pairs() for j2, l in problem.pairs() if j2 == j}
+    monkeypatch.setattr("stiefelsync.matching.metrics._ENUMERATED", len(wedges) - 1)
+    drawn, exact = _triplets(problem, 50, np.random.default_rng(0))
+    assert (len(drawn), exact) == (50, False)
+    assert set(map(tuple, drawn.tolist())) <= set(brute_triplets(problem))
+    monkeypatch.setattr("stiefelsync.matching.metrics._ENUMERATED", len(wedges))
+    assert _triplets(problem, len(wedges), np.random.default_rng(0))[1]
 
 
 @given(labellings())
