@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-cpus test-everywhere lint bench clean
+.PHONY: demo test test-cpus test-everywhere lint bench clean docs package
 
 .venv/demo.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -42,3 +42,15 @@ bench: .venv/dev.stamp
 
 clean:
 	rm -rf .venv $(OUT) .pytest_cache .mypy_cache .ruff_cache
+
+.venv/docs.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+# Warnings are errors; GALLERY=False leaves the examples unexecuted.
+docs: .venv/docs.stamp
+	$(TEST_ENV) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+package: .venv/dev.stamp
+	PYTHON=$(BIN)/python bash packaging/check

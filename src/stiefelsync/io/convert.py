@@ -66,7 +66,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     format
         Name of the format; told from the content when None.
     options
-        Options of the format, such as ``one_to_many="repair"``; see ``docs/formats.md``.
+        Options of the format, such as ``one_to_many="repair"``; see ``docs/reference/formats.md``.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def write(
     force
         Whether a file of that name that is there already is replaced; an input never is.
     options
-        Options of the format; see ``docs/formats.md``.
+        Options of the format; see ``docs/reference/formats.md``.
 
     Returns
     -------

@@ -1,0 +1,77 @@
+"""Sphinx configuration: ``make docs``. Nothing here needs the network."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+os.environ.setdefault("MPLBACKEND", "agg")
+
+from command_line import write_command_line  # noqa: E402
+
+from stiefelsync import __version__  # noqa: E402
+
+project = "stiefelsync"
+author = "The stiefelsync developers"
+project_copyright = "The stiefelsync developers"
+version = release = __version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "results", "**/sg_execution_times.rst"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 3
+autosummary_generate = True
+templates_path = ["_templates"]
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+suppress_warnings = ["config.cache"]
+
+html_math_renderer = "mathml"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    "remove_config_comments": True,
+    "plot_gallery": os.environ.get("GALLERY", "True"),
+}
+warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"stiefelsync {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_align": "left",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "use_edit_page_button": False,
+}
+
+
+def setup(app: object) -> None:
+    """Write the pages that are made from the program itself."""
+    write_command_line(HERE / "reference" / "command-line.md")
