@@ -3,8 +3,8 @@ Factor rotation: the sparse basis of a factor analysis
 ======================================================
 
 Principal axes explain the data but each loads on every variable. Rotating them towards few large loadings makes
-factors that can be named. Maximising Σ U⁴ over rotations is *quartimax*; it is Problem (1) of the paper with p = 4, and
-``rotate(V, p=4)`` solves it by a fixed point. The usual choice is *varimax*, which also evens the factors out.
+factors that can be named. Maximising Σ U⁴ over rotations is *quartimax*; it is Problem (1) of the paper with p = 4,
+and ``rotate(V, p=4)`` solves it by a fixed point. The usual choice is *varimax*, which also evens the factors out.
 
 Measured here: how well the rotated loadings recover a known simple structure, over five seeds, and the seconds.
 """

@@ -2,9 +2,10 @@
 Several graphs, matched in pairs, made consistent
 =================================================
 
-Graph matching programs match two graphs at a time. Matching A with B and B with C says how A matches C, and the direct
-answer disagrees. Here ten noisy copies of one random graph are matched in pairs by SciPy's ``quadratic_assignment`` (FAQ from
-a random start), which is often trapped in a local optimum, and the 45 answers are made consistent.
+Graph matching programs match two graphs at a time. Matching A with B and B with C says how A matches C, and the
+direct answer disagrees. Here ten noisy copies of one random graph are matched in pairs by SciPy's
+``quadratic_assignment`` (FAQ from a random start), which is often trapped in a local optimum, and the 45 answers are
+made consistent.
 
 Consistency repairs what other pairs know better. Where hardly any pair is right it has nothing to go by.
 """
@@ -61,12 +62,14 @@ for noise in noises:
         after.append(score(synchronise(matches, VERTICES).labels, truth).fscore)
     curves["in pairs"].append(before)
     curves["made consistent"].append(after)
-    print(f"{noise:3.0%} of the edges flipped: fscore {np.mean(before):.3f} in pairs, {np.mean(after):.3f} made consistent")
+    print(
+        f"{noise:3.0%} of the edges flipped: fscore {np.mean(before):.3f} in pairs, {np.mean(after):.3f} made consistent"
+    )
 
 figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, values in curves.items():
     axis.plot(noises, np.mean(values, axis=1), marker="o", label=name)
     axis.fill_between(noises, np.min(values, axis=1), np.max(values, axis=1), alpha=0.2)
-axis.set(xlabel="share of edges flipped", ylabel="fscore", ylim=(0, 1.02), title="ten graphs of 25 vertices, three seeds")
+axis.set(xlabel="share of edges flipped", ylabel="fscore", ylim=(0, 1.02), title="ten graphs, three seeds")
 axis.legend()
 plt.show()

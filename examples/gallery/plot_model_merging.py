@@ -2,10 +2,10 @@
 Model merging: which neuron is which in five networks
 =====================================================
 
-Networks trained from different starts learn similar features in different order. Before their weights can be averaged their
-hidden neurons must be matched. Matching in pairs is not consistent: going round from A to B to C and back to A does not
-return to the same neuron. Five small networks are trained here on the same task, their hidden neurons matched in pairs by the
-correlation of their activations, and made consistent.
+Networks trained from different starts learn similar features in different order. Before their weights can be averaged
+their hidden neurons must be matched. Matching in pairs is not consistent: going round from A to B to C and back to A
+does not return to the same neuron. Five small networks are trained here on the same task, their hidden neurons
+matched in pairs by the correlation of their activations, and made consistent.
 
 There is no true answer, so the judge is what people want it for: the test accuracy of the averaged network.
 """

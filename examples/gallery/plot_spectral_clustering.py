@@ -2,13 +2,13 @@
 Spectral clustering by the sparse rotation, against scikit-learn
 ================================================================
 
-The leading eigenvectors of a graph's normalised adjacency matrix span the space of its clusters, in some basis. In the
-*sparse* basis every column is one cluster, and a row's largest entry is its label: Problem (1) of the paper. It needs
-no k-means and no random start.
+The leading eigenvectors of a graph's normalised adjacency matrix span the space of its clusters, in some basis. In
+the *sparse* basis every column is one cluster, and a row's largest entry is its label: Problem (1) of the paper. It
+needs no k-means and no random start.
 
-Is that better than what people use? Ten data sets, five seeds each, adjusted Rand index (1 is perfect), all four labelling
-the same embedding. The answer is no: it is as good as `discretize`, better than `cluster_qr`, and on average a little
-behind k-means with ten starts. That is why this package has no clustering estimator.
+Is that better than what people use? Ten data sets, five seeds each, adjusted Rand index (1 is perfect). The answer is
+no: it is about as good as the others, no better than the best of them on average, `discretize`. That is why this
+package has no clustering estimator.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class StiefelResult:
     history: History
 
     def orthogonality_error(self) -> float:
-        """Return max |UᵀU − I|.
+        """Return ``max |UᵀU − I|``.
 
         Examples
         --------
