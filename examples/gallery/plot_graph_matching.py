@@ -62,9 +62,7 @@ for noise in noises:
         after.append(score(synchronise(matches, VERTICES).labels, truth).fscore)
     curves["in pairs"].append(before)
     curves["made consistent"].append(after)
-    print(
-        f"{noise:3.0%} of the edges flipped: fscore {np.mean(before):.3f} in pairs, {np.mean(after):.3f} made consistent"
-    )
+    print(f"{noise:3.0%} of edges flipped: fscore {np.mean(before):.3f} in pairs, {np.mean(after):.3f} made consistent")
 
 figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, values in curves.items():

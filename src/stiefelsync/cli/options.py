@@ -58,8 +58,8 @@ Options = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="Further option of a format (docs/reference/formats.md) or of the method (stiefelsync methods NAME lists them); "
-        "may be repeated.",
+        help="Further option of a format (docs/reference/formats.md) or of the method "
+        "(stiefelsync methods NAME lists them); may be repeated.",
     ),
 ]
 
