@@ -58,7 +58,7 @@ def test_mat_as_the_authors_write_it(tmp_path):
         ({"W": np.eye(2), "dimVector": [1.5, 0.5]}, "must be whole numbers"),
         ({"W": np.eye(2), "dimVector": [1, 2]}, "sizes add up to 3 points but the matrix has 2 rows"),
         ({"W": np.eye(2), "m": 1, "k": 0.5}, "k is 0.5"),
-        ({"W": "text", "dimVector": [1]}, "W is not a numeric matrix"),
+        ({"W": "text", "dimVector": [1]}, "W is not a matrix of real numbers"),
         ({"W": np.array([[1, 1], [0, 1]]), "dimVector": [1, 1]}, "must be symmetric"),
         ({"W": np.array([[1, 2], [2, 1]]), "dimVector": [1, 1]}, "must be binary"),
     ],
@@ -121,7 +121,7 @@ def test_dd_by_hand(tmp_path):
         ("gm 0 1\np 1 1 0 0\ngm 1 2\np 2 1 0 0\n", "line 4: object 1 has 2 points here and 1 before"),
         ("gm 0 1\na 0 0 0 -1\n", "line 2: an assignment before"),
         ("gm 0 1\np 1 1 0 0\nhello\n", "line 3: 'hello' is not understood"),
-        ("gm 0 1\np 1 x 0 0\n", "line 2: invalid literal"),
+        ("gm 0 1\np 1 x 0 0\n", "line 2: 'x' is not a whole number"),
         ("gm 0 1\np 1 1 1 0\na 0 0 0 nan\n", "not a finite number"),
     ],
 )
@@ -258,7 +258,7 @@ def test_bad_hloc(tmp_path):
     with pytest.raises(FormatError, match="is not of two images in the features file"):
         io.read(tmp_path / "o.h5", features=tmp_path / "f.h5")
     save_pair(tmp_path / "p.h5", "a/b", [1.5, 0], np.float32)
-    with pytest.raises(FormatError, match="not one whole number per keypoint"):
+    with pytest.raises(FormatError, match="matches0 of 'a/b' does not hold numbers of the kind expected"):
         io.read(tmp_path / "p.h5")
     data = (tmp_path / "m.h5").read_bytes()
     (tmp_path / "q.h5").write_bytes(data[: len(data) // 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -148,10 +149,12 @@ class Format:
             number = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
             if type(parameters[name].default) is float and not number:
                 raise InputError(f"option {name} of format {self.name!r} must be a number, 0 or more, got {value!r}")
+            if name in self.files and not (value is None or isinstance(value, str | os.PathLike)):
+                raise InputError(f"option {name} of format {self.name!r} must be the name of a file, got {value!r}")
 
     def files_of(self, options: Mapping[str, Any]) -> list[Path]:
         """Return the files that the options name."""
-        return [Path(options[name]) for name in self.files if isinstance(options.get(name), str | Path)]
+        return [Path(options[name]) for name in self.files if isinstance(options.get(name), str | os.PathLike)]
 
     def check_original(self, like: Path | None) -> None:
         """Raise :class:`InputError` if the file `like` is none that this format could write a changed copy of."""

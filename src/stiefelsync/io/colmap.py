@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
-from stiefelsync.io.sqlite import is_sqlite, snapshot
+from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot
 from stiefelsync.matching.copies import representatives
 from stiefelsync.matching.matchings import Matchings
 
@@ -74,10 +74,26 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
         raise FormatError(f"{path} is a database of something else: it has none of COLMAP's tables")
     if missing:
         raise FormatError(f"{path} is no complete COLMAP database: it has no table {missing[0]!r}")
+    for name in ("images", "keypoints", *TABLES):
+        if any(hidden for *_, hidden in connection.execute(f"PRAGMA table_xinfo({name})")):
+            raise FormatError(f"{path}: the table {name!r} computes its values instead of holding them")
+
+
+def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :class:`FormatError` if changing the matches would run statements that the database brings along."""
+    for name, table in connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"):
+        if str(table).lower() in TABLES:
+            raise FormatError(
+                f"{path} has the trigger {name!r}, which would run as the copy is written, and COLMAP has none; "
+                f"remove it with: DROP TRIGGER {name}"
+            )
 
 
 def _load_images(connection: sqlite3.Connection, path: Path) -> Images:
     listed = connection.execute("SELECT image_id, name FROM images ORDER BY image_id").fetchall()
+    for image_id, name in listed:
+        if not isinstance(image_id, int) or not 0 <= image_id < MAX_IMAGES or not isinstance(name, str):
+            raise FormatError(f"{path} has the image {image_id!r} named {name!r}; it needs a number and a text")
     place = {image_id: i for i, (image_id, _) in enumerate(listed)}
     blocks = [np.empty((0, 2), dtype=np.float32)] * len(listed)
     for image_id, rows, cols, data in connection.execute("SELECT image_id, rows, cols, data FROM keypoints"):
@@ -98,6 +114,8 @@ def _load_rows(connection: sqlite3.Connection, table: str, images: Images, path:
     for pair_id, rows, cols, data in connection.execute(
         f"SELECT pair_id, rows, cols, data FROM {table} ORDER BY pair_id"
     ):
+        if not isinstance(pair_id, int):
+            raise FormatError(f"{path}: {table} has the pair {pair_id!r}, which is no number")
         first, second = divmod(pair_id, MAX_IMAGES)
         for image_id in (first, second):
             if image_id not in place:
@@ -131,8 +149,10 @@ def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str
     if not isinstance(rows, int) or not isinstance(cols, int) or rows < 0:
         raise FormatError(f"{where} have {rows} rows and {cols} columns")
     kind = np.dtype(dtype).newbyteorder("<")
-    expected, found = rows * cols * kind.itemsize, 0 if data is None else len(data)
-    if found != expected or isinstance(data, str):
+    if not isinstance(data, bytes | None):
+        raise FormatError(f"{where} are {type(data).__name__} where bytes are expected; the database is damaged")
+    expected, found = rows * cols * kind.itemsize, len(data or b"")
+    if found != expected:
         raise FormatError(f"{where} take {found} bytes where {rows} rows need {expected}; the database is damaged")
     return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
 
@@ -244,6 +264,7 @@ def write(
     COLMAP.check_original(like)
     with snapshot(like) as original:
         _check_tables(original, like)
+        _check_triggers(original, like)
         images = _load_images(original, like)
         fitted = _fitted(content, images, like)
         source, read = _load_source(original, source, images, like)
@@ -252,6 +273,7 @@ def write(
         changed, written = _changes(rows, fitted, images, _stands(read, images, merge_px))
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+                distrust(copy)
                 copy.execute("PRAGMA synchronous = OFF")  # the finished file is flushed once
                 original.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
-from stiefelsync.errors import FormatError, InputError, counted, unknown_name
+from stiefelsync.errors import FormatError, InputError, StiefelSyncError, counted, unknown_name
 from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import check_outputs, replacing
+from stiefelsync.io.limits import guarded
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
@@ -19,7 +21,7 @@ OPTION, OUTPUT_OPTION = "format= (--format)", "format= (--to)"
 
 def find(name: str) -> Format:
     """Return the format of that name, or say which there are."""
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise unknown_name("format", name, FORMATS)
     return FORMATS[name]
 
@@ -35,13 +37,23 @@ def detect(path: str | Path) -> Format:
     ...     detect(Path(folder, "a.txt")).name
     'csv'
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise InputError(f"{path} does not exist")
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} is neither a file nor a folder; copy what it gives to a file first")
     for known in FORMATS.values():
-        if known.sniff(path):
-            return known
+        with guarded(path, known.name):
+            if known.sniff(path):
+                return known
     raise FormatError(_unknown(path))
+
+
+def as_path(path: Any) -> Path:
+    """Return a path, or say that it is none."""
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise InputError(f"the name of a file is expected, got {path!r}")
+    return Path(path)
 
 
 def _unknown(path: Path) -> str:
@@ -83,21 +95,13 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     ...     read(Path(folder, "a.csv"))
     Matchings(2 objects, 5 points, 1 match in 1 of 1 pair)
     """
-    path = Path(path)
+    path = as_path(path)
     known = detect(path) if format is None else find(format)
     if not path.exists():
         raise InputError(f"{path} does not exist")
     known.check("read", options)
-    try:
+    with guarded(path, known.name):
         return known.read(path, **options)
-    except FormatError:
-        raise
-    except InputError as error:
-        raise FormatError(f"{path}: {error}") from None
-    except UnicodeDecodeError:
-        raise FormatError(f"{path} is not UTF-8 text") from None
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def write(
@@ -144,7 +148,7 @@ def write(
     object_a,point_a,object_b,point_b
     0,0,1,0
     """
-    path, source = Path(path), None if like is None else Path(like)
+    path, source = as_path(path), None if like is None else as_path(like)
     if source is not None and not source.exists():
         raise InputError(f"{source} does not exist")
     check_outputs([path], reads=[source], force=force)
@@ -165,7 +169,16 @@ def write_to(
 ) -> Written | None:
     """Write to a fresh file of :func:`~stiefelsync.io.files.outputs`; what :func:`write` does for a single output."""
     content = _content(result, known.adds if add is None else add)
-    return known.write(content, temporary, like=like, **options)
+    try:
+        return known.write(content, temporary, like=like, **options)
+    except (StiefelSyncError, OSError):
+        raise
+    except UnicodeEncodeError as error:
+        raise InputError(f"{error.object!r} is no text that format {known.name!r} can hold; rename it") from None
+    except MemoryError as error:
+        raise InputError(f"writing format {known.name!r} needs more memory than there is") from error
+    except Exception as error:
+        raise InputError(f"format {known.name!r} cannot hold this ({type(error).__name__}: {error})") from error
 
 
 def output_format(path: Path, format: str | None, source: Path | None) -> Format:
@@ -218,7 +231,7 @@ def convert(
     ...     convert(Path(folder, "a.npz"), Path(folder, "a.csv"))
     ['A CSV file of matches holds no point coordinates.']
     """
-    source, target, model = Path(source), Path(target), Path(source if like is None else like)
+    source, target, model = as_path(source), as_path(target), as_path(source if like is None else like)
     check_outputs([target], reads=[source, model], force=force)
     known = output_format(target, target_format, model)
     reader = detect(source) if source_format is None else find(source_format)

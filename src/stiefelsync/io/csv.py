@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
-from stiefelsync.matching._canonical import describe
+from stiefelsync.io.limits import check_points, lines, plain_numbers, real, shown, whole
+from stiefelsync.matching._canonical import check_sizes, describe
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["CSV", "TRACKS"]
@@ -29,9 +30,8 @@ TRACK = (("track", "object", "point"), ("x", "y"))
 TEXT = ("object_a", "object_b", "object", "track")
 POINT = ("point_a", "point_b", "point")
 DELIMITERS = ("\t", ";", ",")
-# Ids that do not count from 0 would make up points that no one has, until memory ends: more points than this, and more
-# than this many for each one mentioned, are refused.
-IMPLIED, SPARSE = 10_000_000, 100
+HEADER_LINES = 10_000  # the header is among so many lines, or there is none
+MOST_MATCHES = 2**28  # of tracks: every two points of one are a match, 8 bytes at least
 CHUNK = 2_000  # rows held as Python strings at a time: little memory, and fast because it stays in the cache
 
 
@@ -53,11 +53,13 @@ class Table:
 def _header(path: Path) -> tuple[str, list[str]]:
     """Return the delimiter and the cells of the first line that is no comment."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        for line in file:
+        for line in islice(lines(file, path), HEADER_LINES):
+            if "\0" in line:
+                break
             if line.strip() and not line.startswith(("#", '"#')):
                 delimiter = next((mark for mark in DELIMITERS if mark in line), ",")
                 return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
-    raise FormatError(f"{path} is empty: it has no header line")
+    raise FormatError(f"{path} has no header line" if path.stat().st_size else f"{path} is empty")
 
 
 def _sniff(path: Path, first: str) -> bool:
@@ -86,12 +88,12 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
     table, line = Table({}, {}), 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            reader = csv.reader(lines(file, path), delimiter=delimiter, strict=True)
             for row in reader:
                 line = reader.line_num
                 first = row[0].strip().lower() if row else ""
                 if first == "# sizes":
-                    table.sizes = [int(cell) for cell in row[1:]]
+                    table.sizes = [_size(cell) for cell in row[1:]]
                 elif first == "# names":
                     table.names = row[1:]
                 elif first == header[0]:
@@ -101,6 +103,13 @@ def _parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table
         raise
     except (ValueError, csv.Error) as error:
         raise FormatError(f"{path}, line {line}: {error}") from None
+
+
+def _size(cell: str) -> int:
+    size = whole(cell)
+    if not 0 <= size < 2**31:
+        raise ValueError(f"an object has from 0 to {2**31 - 1:,} points, not {shown(cell)}")
+    return size
 
 
 def parse_rows(reader: Any, header: list[str], path: Path, table: Table) -> Table:
@@ -139,6 +148,8 @@ def _convert(rows: list[list[str]], header: list[str], texts: dict[str, int], pa
                 text: texts.setdefault(text.strip() if name == "track" else text, len(texts)) for text in set(cells)
             }
             part.append(np.fromiter(map(codes.__getitem__, cells), dtype=np.int64, count=len(cells)))
+        elif not plain_numbers(cells):
+            raise ValueError
         elif name in POINT:
             numbers = np.fromiter(map(int, cells), dtype=np.int64, count=len(cells))
             if numbers.min() < 0 or numbers.max() >= 2**31:
@@ -159,19 +170,18 @@ def _explain(rows: list[list[str]], header: list[str], path: Path, line: int) ->
         if len(row) != len(header):
             raise FormatError(f"{path}, line {number}: {len(row)} fields where the header has {len(header)}")
         for name, cell in zip(header, row, strict=True):
-            shown = cell if len(cell) < 40 else cell[:37] + "..."
             problem = None
             try:
-                if name in POINT and not 0 <= int(cell) < 2**31:
+                if name in POINT and not 0 <= whole(cell) < 2**31:
                     problem = "points are numbered from 0"
                 elif name not in TEXT + POINT:
-                    value = float(cell)
+                    value = real(cell)
                     if name == "weight" and not 0 < value < np.inf:
                         problem = "a weight must be positive and finite"
             except ValueError:
                 problem = "it must be a whole number" if name in POINT else "it must be a number"
             if problem is not None:
-                raise FormatError(f"{path}, line {number}: {name} is {shown!r}; {problem}")
+                raise FormatError(f"{path}, line {number}: {name} is {shown(cell)!r}; {problem}")
 
 
 def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDArray[np.int64]], list[str] | None, int]:
@@ -208,7 +218,7 @@ def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDA
 def _bad_row(path: Path, table: Table, t: int, message: object) -> FormatError:
     """Return the error that names the line of row t, for which the file is read again."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, table.dialect)
+        reader = csv.reader(lines(file, path), table.dialect)
         filled = (reader.line_num for row in reader if reader.line_num > table.start and any(map(str.strip, row)))
         return FormatError(f"{path}, line {next(islice(filled, t, None))}: {message}")
 
@@ -219,18 +229,13 @@ def _sizes(
     """Return the sizes said by the caller or the file, else the least that hold every point mentioned."""
     if given is not None:
         return given
-    if table.sizes is not None:
-        return np.array(table.sizes, dtype=np.int64)
-    sizes = np.zeros(k, dtype=np.int64)
+    sizes = np.zeros(k, dtype=np.int64) if table.sizes is None else np.array(table.sizes, dtype=np.int64)
     mentions = 0
     for owner, point in zip(objects, points, strict=True):
-        np.maximum.at(sizes, owner, point + 1)
+        if table.sizes is None:
+            np.maximum.at(sizes, owner, point + 1)
         mentions += len(point)
-    if sizes.sum() > max(IMPLIED, SPARSE * mentions):
-        raise FormatError(
-            f"{path} mentions at most {mentions:,} points by numbers up to {sizes.max() - 1:,}; number the points of "
-            "each object from 0, without large gaps, or say how many there are in a line '# sizes,…'"
-        )
+    check_points(sizes, mentions, path)
     return sizes
 
 
@@ -269,7 +274,9 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
     """Return the matchings of a table with the columns track, object, point and perhaps x and y."""
     (objects,), names, k = _objects(table, ("object",), path)
     points, track = table.columns["point"], table.columns["track"]
-    counts = np.asarray(_sizes(table, sizes, (objects,), (points,), k, path))
+    counts = check_sizes(_sizes(table, sizes, (objects,), (points,), k, path)).astype(np.int64)
+    if len(counts) < k:
+        raise InputError(f"{counted(k, 'object')} are mentioned, but the sizes of {len(counts)} given")
 
     def check(t: int | None, message: str) -> None:
         """Raise the error about row t, if there is one."""
@@ -284,6 +291,9 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
     check(_first(_repeats(place)), "point {a} of {o} is listed twice; it belongs to one track only")
     tracked = track != table.texts.get("-1", -1)
     check(_first(tracked & _repeats(track * k + objects)), "track {track} has two points of {o}")
+    together = np.bincount(track[tracked]) if len(track) else track
+    if int((together * (together - 1) // 2).sum()) > MOST_MATCHES:
+        raise FormatError(f"{path} has tracks so long that they make more than {MOST_MATCHES:,} matches")
     labels = np.full(int(counts.sum()), -1, dtype=np.int64)
     labels[place] = np.where(track == table.texts.get("-1", -1), -1, track)
     coordinates = None

@@ -10,13 +10,19 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
+from scipy import sparse
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, head, losses, register
+from stiefelsync.io.limits import check_points, lines, real, shown, whole
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["DD"]
+
+# Numbers of objects that no pair mentions make up empty objects: more of them, and more than this many for each one
+# mentioned, are refused.
+SMALL, SPARSE = 10_000, 100
 
 
 def sniff(path: Path) -> bool:
@@ -35,38 +41,47 @@ def read(path: Path) -> Matchings:
     pair, announced, number = (0, 1), 0, 0
     try:
         with path.open(encoding="ascii") as file:
-            for line in file:
+            for line in lines(file, path):
                 number += 1
                 match line.split():
                     case [] | ["c" | "e" | "i0" | "i1" | "n0" | "n1", *_]:
                         continue
                     case ["gm", i, j]:
                         _expect(pair, candidates, announced)
-                        pair, announced = (int(i), int(j)), 0
+                        pair, announced = (whole(i), whole(j)), 0
                         if pair[0] == pair[1] or min(pair) < 0 or pair in candidates:
                             raise ValueError(f"a pair of two different objects, given once, is expected, not {pair}")
                     case ["p", n0, n1, count, _]:
-                        for o, size in zip(pair, (int(n0), int(n1)), strict=True):
-                            if size < 0 or sizes.setdefault(o, size) != size:
+                        if pair in candidates:
+                            raise ValueError(f"a second line p for the pair {pair}")
+                        for o, size in zip(pair, (whole(n0), whole(n1)), strict=True):
+                            if not 0 <= size < 2**31:
+                                raise ValueError(f"object {o} cannot have {shown(str(size))} points")
+                            if sizes.setdefault(o, size) != size:
                                 raise ValueError(f"object {o} has {size} points here and {sizes[o]} before")
-                        candidates[pair], announced = [], int(count)
+                        candidates[pair], announced = [], whole(count)
                     case ["a", _, i0, i1, cost]:
                         if pair not in candidates:
                             raise ValueError("an assignment before the line that begins with p")
-                        a, b = int(i0), int(i1)
+                        a, b = whole(i0), whole(i1)
                         if not (0 <= a < sizes[pair[0]] and 0 <= b < sizes[pair[1]]):
                             raise ValueError(f"point {a} or {b} does not exist")
-                        candidates[pair].append((a, b, float(cost)))
+                        candidates[pair].append((a, b, real(cost)))
                     case words:
                         raise ValueError(f"{' '.join(words)[:40]!r} is not understood")
             _expect(pair, candidates, announced)
-    except UnicodeDecodeError:  # a ValueError too, but of the whole file
+    except (FormatError, UnicodeDecodeError):  # ValueErrors too, but of the whole file
         raise
     except ValueError as error:
         raise FormatError(f"{path}, line {number}: {error}") from None
     if not sizes:
         raise FormatError(f"{path} holds no pair of objects")
-    return _problem(sizes, candidates)
+    k = max(sizes) + 1
+    if k > max(SMALL, SPARSE * len(sizes)):
+        raise FormatError(f"{path} mentions {len(sizes)} objects by numbers up to {k - 1:,}; number them from 0")
+    counts = np.array([sizes.get(o, 0) for o in range(k)], dtype=np.int64)
+    check_points(counts, 2 * sum(map(len, candidates.values())), path)
+    return _problem(counts, candidates)
 
 
 def _expect(pair: tuple[int, int], candidates: dict[tuple[int, int], list[tuple[int, int, float]]], n: int) -> None:
@@ -75,33 +90,49 @@ def _expect(pair: tuple[int, int], candidates: dict[tuple[int, int], list[tuple[
         raise ValueError(f"pair {pair} announces {n} assignments and has {found}; was the file cut short?")
 
 
-def _problem(sizes: dict[int, int], candidates: dict[tuple[int, int], list[tuple[int, int, float]]]) -> Matchings:
+def _problem(sizes: NDArray[np.int64], candidates: dict[tuple[int, int], list[tuple[int, int, float]]]) -> Matchings:
     chosen = {}
     for (i, j), rows in candidates.items():
         table = np.array(rows, dtype=np.float64).reshape(-1, 3)
         if not np.isfinite(table).all():
             raise InputError(f"a cost of pair ({i}, {j}) is not a finite number")
-        chosen[i, j] = _best(table[table[:, 2] < 0], (sizes[i], sizes[j]))
+        chosen[i, j] = _best(table[table[:, 2] < 0])
     weights = {key: -table[:, 2] for key, table in chosen.items()}
     plain = all((weight == 1).all() for weight in weights.values())
     return Matchings.from_pairs(
         {key: table[:, :2].astype(np.int64) for key, table in chosen.items()},
-        [sizes.get(o, 0) for o in range(max(sizes) + 1)],
+        sizes,
         weights=None if plain else weights,
     )
 
 
-def _best(table: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Return the rows (a, b, cost) of the cheapest one-to-one choice, shape (n, 3)."""
-    a, b = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
-    if len(np.unique(a)) == len(a) and len(np.unique(b)) == len(b):
+def _best(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows (a, b, cost) of the cheapest one-to-one choice, shape (n, 3), of those given, all of cost < 0.
+
+    A sparse assignment problem: every a may also go without, at cost 0. Its cost is about that of sorting the table.
+    """
+    table = table[np.lexsort(table.T[[2, 1, 0]])]  # the cheapest of equal candidates first
+    fresh = np.ones(len(table), dtype=bool)
+    fresh[1:] = (table[1:, :2] != table[:-1, :2]).any(axis=1)
+    table = table[fresh]
+    (points_a, a), (points_b, b) = (np.unique(table[:, side], return_inverse=True) for side in (0, 1))
+    if len(points_a) == len(points_b) == len(table):
         return table
-    cost = np.zeros(shape)
-    np.minimum.at(cost, (a, b), table[:, 2])
-    rows, cols = linear_sum_assignment(cost)
-    useful = cost[rows, cols] < 0
-    rows, cols = rows[useful], cols[useful]
-    return np.stack([rows, cols, cost[rows, cols]], axis=1)
+    # Costs are raised to be positive, which the assignment wants: each a has exactly one, so the choice is the same.
+    raised = 1 - table[:, 2].min()
+    alone = np.arange(len(points_a))
+    cost = sparse.csr_array(
+        (
+            np.append(table[:, 2] + raised, np.full(len(alone), raised)),
+            (np.append(a, alone), np.append(b, len(points_b) + alone)),
+        ),
+        shape=(len(points_a), len(points_b) + len(alone)),
+    )
+    rows, cols = min_weight_full_bipartite_matching(cost)
+    partner = np.full(len(points_a), -1)
+    partner[rows] = cols
+    chosen: NDArray[np.float64] = table[partner[a] == b]
+    return chosen
 
 
 def write(content: Content, path: Path, *, like: Path | None) -> None:

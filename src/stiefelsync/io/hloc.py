@@ -7,9 +7,6 @@ without the features file, and so are the numbers of keypoints of images that ne
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,64 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, InputError, MissingExtraError, counted
-from stiefelsync.io.base import Content, Format, Written, head, losses, names_of, register
+from stiefelsync.errors import FormatError, InputError, counted
+from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
+from stiefelsync.io.hdf5 import Datasets, edited, is_hdf5, opened
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["HLOC"]
 
-MAGIC = b"\x89HDF\r\n\x1a\n"
 INT16_POINTS = 2**15  # keypoints an int16 index can tell apart
 LEAST_SCORE = 1e-6  # a match of score 0 is still a match, and weights are positive
 
 
-def sniff(path: Path) -> bool:
-    """Return whether a file begins like an HDF5 file."""
-    return head(path, 8) == MAGIC
-
-
-@contextmanager
-def _open(path: Path, mode: str = "r") -> Iterator[Any]:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtraError("reading and writing hloc files", "h5py", "hloc") from None
-    if mode != "r":
-        with h5py.File(path, mode) as file:
-            yield file
-        return
-    if not sniff(path):
-        raise FormatError(f"{path} is not an HDF5 file")
-    try:
-        with h5py.File(path, mode) as file:
-            yield file
-    except (OSError, KeyError, RuntimeError) as error:  # what h5py raises on a damaged file
-        raise FormatError(f"{path} is not a complete HDF5 file ({error})") from None
-
-
-def _groups_with(file: Any, dataset: str) -> list[str]:
-    """Return the paths of all groups that hold a dataset of that name."""
-    found: list[str] = []
-
-    def visit(name: str | bytes, item: Any) -> None:
-        if isinstance(name, bytes):
-            raise FormatError(f"{file.filename} has the name {name!r}, which is not UTF-8 text")
-        parent, _, last = name.rpartition("/")
-        if last == dataset and hasattr(item, "dtype") and parent:
-            found.append(parent)
-
-    file.visititems(visit)
-    return found
-
-
 @dataclass(frozen=True)
 class Pair:
-    """One group: its path, its two images, its datasets."""
+    """One group: its path, its two images, its datasets; `dtype` is that of `matches` in the file."""
 
     group: str
     images: tuple[int, int]
-    matches: NDArray[Any]
+    matches: NDArray[np.int64]
     scores: NDArray[Any] | None
+    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True)
@@ -89,42 +48,39 @@ class Contents:
 
 def _load(path: Path, features: str | Path | None) -> Contents:
     keypoints = None if features is None else _load_features(Path(features))
-    with _open(path) as file:
-        groups = _groups_with(file, "matches0")
+    with opened(path) as datasets:
+        groups = datasets.having("matches0")
         if not groups:
-            hint = (
-                "it holds features, name the file of matches"
-                if _groups_with(file, "keypoints")
-                else "it has no matches0"
-            )
+            features_only = datasets.having("keypoints")
+            hint = "it holds features, name the file of matches" if features_only else "it has no matches0"
             raise FormatError(f"{path} is not a file of matches by hloc: {hint}")
         escaped = None if keypoints is None else _escaped(list(keypoints))
         ends = {group: _split(group, escaped, path) for group in groups}
         names = list(keypoints) if keypoints is not None else sorted({name for pair in ends.values() for name in pair})
         number = {name: i for i, name in enumerate(names)}
-        pairs = []
-        for group, (first, second) in ends.items():
-            matches = np.asarray(file[group]["matches0"])
-            scores = np.asarray(file[group]["matching_scores0"]) if "matching_scores0" in file[group] else None
-            if (
-                matches.ndim != 1
-                or matches.dtype.kind not in "iu"
-                or (scores is not None and scores.shape != matches.shape)
-            ):
-                raise FormatError(f"{path}: matches0 of {group!r} is not one whole number per keypoint")
-            pairs.append(Pair(group, (number[first], number[second]), matches, scores))
+        pairs = [_pair(datasets, group, (number[first], number[second])) for group, (first, second) in ends.items()]
     sizes = _sizes(names, pairs, keypoints, path)
     coordinates = None if keypoints is None else np.concatenate([np.empty((0, 2)), *keypoints.values()])
     return Contents(names, sizes, coordinates, pairs)
 
 
+def _pair(datasets: Datasets, group: str, images: tuple[int, int]) -> Pair:
+    """Read the datasets of one group; an unsigned type cannot hold -1, and has its largest number instead."""
+    matches, scores = datasets.read(group, "matches0", "iu"), datasets.read(group, "matching_scores0", "fiu")
+    if matches is None or matches.ndim != 1 or (scores is not None and scores.shape != matches.shape):
+        raise FormatError(f"{datasets.path}: matches0 of {group!r} is not one whole number per keypoint")
+    indices = np.where(matches == np.iinfo(matches.dtype).max, -1, matches) if matches.dtype.kind == "u" else matches
+    return Pair(group, images, indices.astype(np.int64), scores, matches.dtype)
+
+
 def _load_features(path: Path) -> dict[str, NDArray[Any]]:
     if not path.exists():
         raise InputError(f"{path} does not exist")
-    with _open(path) as file:
-        found = {name: np.asarray(file[name]["keypoints"]) for name in _groups_with(file, "keypoints")}
+    with opened(path) as datasets:
+        read = {name: datasets.read(name, "keypoints", "fiu") for name in datasets.having("keypoints")}
+    found = {name: keypoints for name, keypoints in read.items() if keypoints is not None}
     for name, keypoints in found.items():
-        if keypoints.ndim != 2 or (len(keypoints) and keypoints.shape[1] < 2) or keypoints.dtype.kind not in "fiu":
+        if keypoints.ndim != 2 or (len(keypoints) and keypoints.shape[1] < 2):
             raise FormatError(f"{path}: the keypoints of {name!r} do not have the shape (N, 2)")
     if not found:
         raise FormatError(f"{path} is not a file of features by hloc: it has no keypoints")
@@ -182,7 +138,7 @@ def _sizes(names: list[str], pairs: list[Pair], keypoints: dict[str, Any] | None
         j, top = pair.images[1], int(pair.matches.max(initial=-1))
         if not exact[j]:
             sizes[j] = max(sizes[j], top + 1)
-        wrapped = pair.matches.dtype == np.int16 and sizes[j] > INT16_POINTS
+        wrapped = pair.dtype == np.int16 and sizes[j] > INT16_POINTS
         if wrapped or int(pair.matches.min(initial=-1)) < -1:
             raise FormatError(
                 f"{path}: {pair.group!r} holds 16-bit indices that have wrapped, as {names[j]!r} has more than"
@@ -240,14 +196,13 @@ def write(content: Content, path: Path, *, like: Path | None, features: str | Pa
     Every pair of `like` stays, if need be without matches, because hloc expects each pair of its list. Indices are
     int16 as in hloc itself where that holds them, else int32, which hloc reads as well.
     """
-    if like is not None and sniff(like):
-        shutil.copyfile(like, path)
+    if like is not None and is_hdf5(like):
         contents = _load(like, features)
         if not np.array_equal(contents.sizes, content.matchings.sizes):
             raise InputError(f"these matches are not about the keypoints of {like}; pass the same features= as before")
-        with _open(path, "r+") as file:
+        with edited(path, like) as file:
             return _filter(file, contents, content)
-    with _open(path, "w") as file:
+    with edited(path) as file:
         names = _escaped(names_of(content.matchings, numbered="{:06}"))
         _create(file, list(names), content.matchings, set())
     return None
@@ -259,7 +214,7 @@ def _filter(file: Any, contents: Contents, content: Content) -> Written:
     before, added, kept = 0, 0, [np.empty((0, 2), dtype=np.int64)]
     for pair in contents.pairs:
         i, j = pair.images
-        matches = pair.matches.astype(np.int64)
+        matches = pair.matches.copy()
         own = np.flatnonzero(matches >= 0)
         ends = np.sort(np.stack([own + offsets[i], matches[own] + offsets[j]], axis=1), axis=1)
         keep = content.holds(ends)
@@ -276,7 +231,7 @@ def _filter(file: Any, contents: Contents, content: Content) -> Written:
         added += len(new)
         if not len(drop) and not len(new):
             continue
-        _replace(file[pair.group], "matches0", matches.astype(_index_type(int(contents.sizes[j]), pair.matches.dtype)))
+        _replace(file[pair.group], "matches0", matches.astype(_index_type(int(contents.sizes[j]), pair.dtype)))
         if pair.scores is not None:
             scores = pair.scores.copy()
             scores[drop] = 0
@@ -308,7 +263,9 @@ def _create(file: Any, names: list[str], matchings: Matchings, skip: set[tuple[i
 
 
 def _index_type(size: int, least: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.int32) if size > INT16_POINTS and least.itemsize < 4 else least
+    """Return a type for indices below `size` and for -1: that of the original, if it can hold them."""
+    room = int(np.iinfo(least).max) + (least.kind == "i")
+    return np.dtype(np.int32) if size > room else least
 
 
 def _replace(group: Any, name: str, values: NDArray[Any]) -> None:
@@ -337,7 +294,7 @@ HLOC = register(
         "hloc",
         "hloc HDF5 file of matches",
         (".h5", ".hdf5"),
-        sniff,
+        is_hdf5,
         read,
         write,
         loses,

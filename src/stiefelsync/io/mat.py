@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import io as scipy_io
 from scipy import sparse
 
-from stiefelsync.errors import FormatError
+from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, head, losses, register
+from stiefelsync.io.limits import check_bytes, shown
+from stiefelsync.io.sparse_arrays import from_parts
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["MAT"]
@@ -26,22 +28,18 @@ def sniff(path: Path) -> bool:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    """Return the variables of a file, after a look at what their headers declare."""
     try:
-        return dict(scipy_io.loadmat(path, variable_names=VARIABLES))
+        with path.open("rb") as file:
+            declared = [math.prod(shape) for name, shape, kind in scipy_io.whosmat(file) if kind != "sparse"]
+            check_bytes(sum(declared), path, "its variables")  # an entry takes a byte at least
+            file.seek(0)
+            return dict(scipy_io.loadmat(file, variable_names=VARIABLES))
     except NotImplementedError:
         raise FormatError(f"{path} is a MAT file of version 7.3; save it in MATLAB with: save(..., '-v7')") from None
-    except PermissionError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        EOFError,
-        zlib.error,
-        scipy_io.matlab.MatReadError,
-    ) as error:
+    except (FormatError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # SciPy's reader meets damage in many ways
         raise FormatError(f"{path} is not a complete MAT file ({error}); was it cut short?") from None
 
 
@@ -61,36 +59,41 @@ def read(
     name = next((name for name in ("W", "Wnoise") if name in found), None)
     if name is None:
         raise FormatError(f"{path} holds no matrix 'W' or 'Wnoise'")
-    W = found[name]
-    if not sparse.issparse(W) and (not isinstance(W, np.ndarray) or W.dtype.kind not in "biuf"):
-        raise FormatError(f"{path}: {name} is not a numeric matrix")
+    W = _matrix(found[name], f"{path}: {name}")
     if weighted is None:
         weighted = bool(np.any(found.get("weighted", False)))
-    problem = Matchings.from_matrix(
-        sparse.coo_array(W).astype(np.float64), _sizes(found, sizes, path), weighted=weighted,
-        names=_names(found, path), one_to_many=one_to_many,
-    )  # fmt: skip
-    if "coordinates" not in found:
-        return problem
-    return Matchings.from_arrays(
-        problem.pair_objects[problem.match_pairs], problem.indices, problem.sizes, weights=problem.weights,
-        names=problem.names, coordinates=found["coordinates"],
+    return Matchings.from_matrix(
+        W, _sizes(found, sizes, W.shape[0], path), weighted=weighted, names=_names(found, path),
+        coordinates=found.get("coordinates"), one_to_many=one_to_many,
     )  # fmt: skip
 
 
-def _sizes(found: dict[str, Any], given: ArrayLike | None, path: Path) -> NDArray[Any]:
+def _matrix(W: Any, where: str) -> Any:
+    """Return a matrix whose structure is sound, or say what is wrong with it."""
+    if not (sparse.issparse(W) or isinstance(W, np.ndarray)) or W.dtype.kind not in "biuf" or W.ndim != 2:
+        raise FormatError(f"{where} is not a matrix of real numbers")
+    if not sparse.issparse(W):
+        return sparse.coo_array(W.astype(np.float64))
+    try:
+        parts = {"data": W.data, "indices": W.indices, "indptr": W.indptr}
+        return from_parts("csc", np.array(W.shape), parts).astype(np.float64)
+    except InputError as error:
+        raise FormatError(f"{where} is broken: {error}") from None
+
+
+def _sizes(found: dict[str, Any], given: ArrayLike | None, points: int, path: Path) -> NDArray[Any]:
     if given is not None:
         return np.asarray(given)
     if "dimVector" in found:
         sizes = np.asarray(found["dimVector"]).ravel()
     elif "m" in found and "k" in found and np.size(found["m"]) == np.size(found["k"]) == 1:
         m, k = (np.asarray(found[name]).item() for name in ("m", "k"))
-        if not (float(k).is_integer() and 0 <= k < 2**31):
-            raise FormatError(f"{path}: k is {k}; it must be the number of objects")
+        if not (isinstance(k, int | float) and 0 <= k <= points and float(k).is_integer()):
+            raise FormatError(f"{path}: k is {shown(str(k))}; it must be the number of objects, of {points} points")
         sizes = np.full(int(k), m)
     else:
         raise FormatError(f"{path} does not say how many points each object has: it needs dimVector, or m and k")
-    if sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
+    if sizes.dtype.kind not in "iuf" or not ((sizes == np.floor(sizes)) & (np.abs(sizes) < 2**31)).all():
         raise FormatError(f"{path}: the sizes of the objects must be whole numbers")
     return sizes.astype(np.int64)
 

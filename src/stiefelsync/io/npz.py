@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, Labels, head, losses, register
+from stiefelsync.io.limits import as_integers, check_bytes, check_points, guarded, shown
+from stiefelsync.io.sparse_arrays import from_parts
+from stiefelsync.matching._canonical import check_sizes
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["NPZ", "read_truth"]
 
 PARTS = ("sizes", "pair_objects", "pair_start", "indices")
+MATRIX = ("W", "format", "shape", "data", "indices", "indptr", "row", "col", "coords", "offsets")
+READ = {*PARTS, *MATRIX, "weights", "names", "coordinates"}
+MOST_LISTED = 20  # names of arrays in an error
 
 
 def sniff(path: Path) -> bool:
@@ -25,23 +33,42 @@ def sniff(path: Path) -> bool:
     return head(path, 4) == b"PK\x03\x04"
 
 
-def load(path: Path) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an NPZ file, refusing pickled objects."""
+def load(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return those of the named arrays that an NPZ file has, refusing pickled objects.
+
+    What an array's header declares is compared with what the archive has of it before memory is taken; arrays that
+    nobody asked for are not looked at.
+    """
+    found: dict[str, NDArray[Any]] = {}
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise FormatError(f"{path} holds one array, not an NPZ archive; save with numpy.savez")
-            return {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            chosen = {name: info for name, info in members.items() if name in names}
+            check_bytes(sum(info.file_size for info in chosen.values()), path, "its arrays")
+            for name, info in chosen.items():
+                found[name] = _array(archive, info, f"{path}: the array {name!r}")
+            if not found:
+                listed = ", ".join(sorted(members)[:MOST_LISTED]) or "nothing"
+                raise FormatError(f"{path} holds none of the arrays of matchings, only {listed}")
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
         raise FormatError(f"{path} is not a complete NPZ file ({error}); was it cut short?") from None
-    except FormatError:
-        raise
-    except ValueError as error:
-        if "allow_pickle" in str(error):
-            raise FormatError(
-                f"{path} holds pickled Python objects, which could run code; save plain arrays instead"
-            ) from None
-        raise FormatError(f"{path} is not a complete NPZ file ({error}); was it cut short?") from None
+    return found
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> NDArray[Any]:
+    with archive.open(info) as stream:
+        version = npy.read_magic(stream)
+        reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+        if dtype.hasobject:
+            raise FormatError(f"{where} holds pickled Python objects, which could run code; save plain arrays instead")
+        begin, needed = stream.tell(), math.prod(shape) * dtype.itemsize
+        if begin + needed != info.file_size or min(shape, default=0) < 0:
+            raise FormatError(f"{where} has {info.file_size:,} bytes where its shape {shape} needs {begin + needed:,}")
+        data = stream.read(needed)
+        if len(data) != needed or stream.read(1):  # the last read compares the checksum
+            raise FormatError(f"{where} is not complete; was the file cut short?")
+    return np.frombuffer(data, dtype=dtype, count=math.prod(shape)).reshape(shape, order="F" if fortran else "C")
 
 
 def read(
@@ -56,7 +83,7 @@ def read(
     weighted
         Whether the entries of the matrix W are weights, not just ones.
     """
-    arrays = load(path)
+    arrays = load(path, READ)
     if sizes is not None:
         arrays["sizes"] = np.asarray(sizes)
     if "sizes" not in arrays:
@@ -68,24 +95,35 @@ def read(
         W = _matrix(arrays, path)
         if W is None:
             raise FormatError(f"{path} lacks the array {missing[0]!r} of matchings, and holds no matrix W either")
+        check_points(as_integers(arrays["sizes"], "sizes"), W.size, path)
         return Matchings.from_matrix(W, arrays["sizes"], weighted=weighted, one_to_many=one_to_many)
-    pair_objects, start, indices = (arrays[part] for part in PARTS[1:])
-    length = np.diff(start) if start.ndim == 1 and np.issubdtype(start.dtype, np.integer) else np.array([-1])
-    fits = pair_objects.shape == (len(length), 2) and indices.shape == (length.sum(), 2)
-    if not fits or (length < 0).any() or start[:1].any():
+    pair_objects, indices = arrays["pair_objects"], arrays["indices"]
+    start = as_integers(arrays["pair_start"], "pair_start")
+    length = np.diff(start) if start.ndim == 1 else np.array([-1])
+    fits = pair_objects.shape == (len(length), 2) and indices.shape == (start[-1:].sum(), 2)
+    if not fits or (start[1:] < start[:-1]).any() or start[:1].any():
         raise FormatError(
             f"{path} contradicts itself: pair_objects {pair_objects.shape}, pair_start {start.shape} and "
             f"indices {indices.shape} do not fit together"
         )
+    if "coordinates" not in arrays:
+        check_points(as_integers(arrays["sizes"], "sizes"), 2 * len(indices), path)
     return Matchings.from_arrays(
         np.repeat(pair_objects, length, axis=0),
         indices,
         arrays["sizes"],
         weights=arrays.get("weights"),
-        names=arrays["names"].tolist() if "names" in arrays else None,
+        names=_names(arrays["names"]) if "names" in arrays else None,
         coordinates=arrays.get("coordinates"),
         one_to_many=one_to_many,
     )
+
+
+def _names(array: NDArray[Any]) -> list[str]:
+    """Return the names of an array of text, shape (k,); bytes are UTF-8."""
+    if array.ndim != 1 or (array.dtype.kind not in "US" and array.size):
+        raise InputError(f"names must be one text per object, got {array.dtype} of shape {array.shape}")
+    return [name.decode() if isinstance(name, bytes) else name for name in array.tolist()]
 
 
 def _matrix(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
@@ -95,20 +133,10 @@ def _matrix(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
     if "format" not in arrays or "shape" not in arrays:
         return None
     kind = bytes(arrays["format"]).decode("ascii", "replace").rstrip("\0")
-    shape = tuple(arrays["shape"].tolist())
     try:
-        if kind in ("csr", "csc", "bsr"):
-            maker = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
-            matrix = maker((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-            matrix.check_format(full_check=True)
-            return matrix
-        if "row" in arrays and "col" in arrays:
-            return sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
-        if kind == "dia":
-            return sparse.dia_array((arrays["data"], arrays["offsets"]), shape=shape)
-    except (KeyError, ValueError) as error:
-        raise FormatError(f"{path} holds a broken {kind.upper()} matrix: {error}") from None
-    raise FormatError(f"{path} holds a sparse matrix of unknown kind {kind!r}; save it as CSR")
+        return from_parts(kind, arrays["shape"], arrays)
+    except InputError as error:
+        raise FormatError(f"{path} holds a broken {shown(kind).upper()} matrix: {error}") from None
 
 
 def write(content: Content, path: Path, *, like: Path | None, truth: Labels | None = None) -> None:
@@ -160,10 +188,11 @@ def read_truth(path: str | Path) -> Labels | None:
         raise InputError(f"{path} does not exist")
     if not sniff(path):
         return None
-    arrays = load(path)
-    if "truth" not in arrays or "sizes" not in arrays:
-        return None
-    return _checked(arrays["truth"], int(arrays["sizes"].sum()))
+    with guarded(path, NPZ.name):
+        arrays = load(path, {"sizes", "truth"})
+        if "truth" not in arrays or "sizes" not in arrays:
+            return None
+        return _checked(arrays["truth"], int(check_sizes(arrays["sizes"]).sum()))
 
 
 def loses(matchings: Matchings) -> list[str]:

@@ -6,9 +6,6 @@ Positions are OpenSfM's normalised ones: the origin at the image's centre, the l
 from __future__ import annotations
 
 import csv
-import gzip
-import pickle
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,8 @@ from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
 from stiefelsync.io.csv import Table, parse_rows, points_of_tracks
 from stiefelsync.io.exchange import from_dict
+from stiefelsync.io.limits import lines, whole
+from stiefelsync.io.pickled import read_pickled
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["OPENSFM"]
@@ -27,8 +26,6 @@ __all__ = ["OPENSFM"]
 VERSION = "OPENSFM_TRACKS_VERSION_v2"
 HEADER = ["object", "track", "point", "x", "y", "scale", "r", "g", "b", "segmentation", "instance"]
 ENDING = "_matches.pkl.gz"
-NUMPY = {(f"numpy{core}.multiarray", name) for core in (".core", "._core") for name in ("_reconstruct", "scalar")}
-HARMLESS = {*NUMPY, ("numpy", "ndarray"), ("numpy", "dtype")}
 
 
 def sniff(path: Path) -> bool:
@@ -48,47 +45,22 @@ def read(
     sizes : (k,) int
         Points per image; None: as many as the file mentions.
     allow_pickle
-        Whether pickled matches may be opened at all. Even then nothing but arrays is accepted.
+        Whether pickled matches may be opened at all. Even then nothing is built but containers, numbers, texts and
+        arrays of whole numbers, none of them by NumPy's own unpickling.
     """
     if path.is_dir() or path.name.endswith(ENDING):
         if allow_pickle is not True:  # any other value may be a slip
             raise FormatError(
                 f"{path} holds pickled Python objects, which could run code; pass allow_pickle=True if you trust it"
             )
-        return from_dict(_pickled(path), sizes, one_to_many=one_to_many)
+        return from_dict(read_pickled(path, ENDING), sizes, one_to_many=one_to_many)
     with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        reader = csv.reader(lines(file, path), delimiter="\t", quoting=csv.QUOTE_NONE)
         version = next(reader, [""])[0].strip()
         if version != VERSION:
             raise FormatError(f"{path} begins with {version[:40]!r}; only {VERSION} is read")
         table = parse_rows(reader, HEADER, path, Table({}, {}))
     return points_of_tracks(table, path, sizes)
-
-
-class _Arrays(pickle.Unpickler):
-    """Unpickles containers and NumPy arrays and nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a harmless class, or refuse."""
-        if (module, name) not in HARMLESS:
-            raise pickle.UnpicklingError(f"{module}.{name} is not allowed")
-        return super().find_class(module, name)
-
-
-def _pickled(path: Path) -> dict[tuple[str, str], Any]:
-    matches: dict[tuple[str, str], Any] = {}
-    for file in sorted(path.glob("*" + ENDING)) if path.is_dir() else [path]:
-        image = file.name.removesuffix(ENDING)
-        try:
-            with gzip.open(file) as stream:
-                others = _Arrays(stream).load()
-            for other, block in others.items():
-                array = np.asarray(block)
-                if array.size:
-                    matches[image, str(other)] = array.astype(np.int64, casting="same_kind")
-        except (OSError, EOFError, zlib.error, pickle.UnpicklingError, AttributeError, TypeError, ValueError) as error:
-            raise FormatError(f"{file} holds no matches by OpenSfM ({error})") from None
-    return matches
 
 
 def write(
@@ -133,7 +105,7 @@ def _kept(like: Path, names: list[str], matchings: Matchings, labels: Any) -> It
             row = line.rstrip("\r\n").split("\t")
             if len(row) != len(HEADER):
                 continue
-            i, point = number.get(row[0]), int(row[2])
+            i, point = number.get(row[0]), whole(row[2])
             if i is None or point >= matchings.sizes[i]:
                 raise InputError(
                     f"these matches are not about the images of {like}: it has point {point} of {row[0]!r}"

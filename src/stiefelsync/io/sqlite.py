@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +14,7 @@ from stiefelsync.errors import FormatError
 from stiefelsync.io.base import head
 from stiefelsync.io.staging import staging
 
-__all__ = ["is_sqlite", "snapshot"]
+__all__ = ["distrust", "is_sqlite", "snapshot"]
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = {2**n for n in range(9, 17)}
@@ -96,8 +97,18 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=TIMEOUT, isolation_level=None)
+    distrust(connection)
     connection.execute("BEGIN")  # one view of the database for all that is read
     return connection
+
+
+def distrust(connection: sqlite3.Connection) -> None:
+    """Turn on SQLite's own switches against databases that are made to do harm."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
 
 
 def _check_length(path: Path, real: Path) -> None:

@@ -1,0 +1,129 @@
+"""HDF5 files of strangers: walked without following references, read within bounds, written in memory first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import FormatError, MissingExtraError
+from stiefelsync.io.base import head
+from stiefelsync.io.limits import check_bytes, shown
+
+__all__ = ["Datasets", "edited", "is_hdf5", "opened"]
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+DEEPEST = 100  # groups inside each other; names of images make a few
+
+
+def is_hdf5(path: Path) -> bool:
+    """Return whether a file begins like an HDF5 file."""
+    return head(path, 8) == MAGIC
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtraError("reading and writing hloc files", "h5py", "hloc") from None
+    return h5py
+
+
+class Datasets:
+    """All datasets of an open file, by the path of their group and their name; read once each, within bounds.
+
+    Links to elsewhere, and datasets whose values lie in other files, are refused as soon as they are met: following
+    them would read, and writing to them change, files that nobody named.
+    """
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self.path, self._taken = path, 0
+        self.groups: dict[str, dict[str, Any]] = {}
+        h5py, seen = _h5py(), set[Any]()
+        waiting = [("", file)]
+        while waiting:
+            name, group = waiting.pop()
+            identity = h5py.h5o.get_info(group.id).addr
+            if identity in seen or name.count("/") > DEEPEST:
+                raise FormatError(f"{path}: the groups of {shown(name)!r} lie too deep, or within themselves")
+            seen.add(identity)
+            below = []
+            for key in group:
+                if not isinstance(key, str) or not _is_text(key):
+                    raise FormatError(f"{path} has the name {key!r}, which is not UTF-8 text")
+                item = self._item(h5py, group, key, f"{name}/{key}".lstrip("/"))
+                if isinstance(item, h5py.Group):
+                    below.append((f"{name}/{key}".lstrip("/"), item))
+                elif isinstance(item, h5py.Dataset):
+                    self.groups.setdefault(name, {})[key] = item
+            waiting += reversed(below)
+
+    def _item(self, h5py: Any, group: Any, key: str, name: str) -> Any:
+        """Return what a name stands for, or refuse a reference."""
+        if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+            raise FormatError(f"{self.path}: {shown(name)!r} is a link to elsewhere, which is not followed")
+        item = group[key]
+        if isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
+            raise FormatError(f"{self.path}: the values of {shown(name)!r} lie in other files, which are not opened")
+        return item
+
+    def having(self, dataset: str) -> list[str]:
+        """Return the paths of all groups that hold a dataset of that name."""
+        return [group for group, datasets in self.groups.items() if group and dataset in datasets]
+
+    def read(self, group: str, dataset: str, kinds: str) -> NDArray[Any] | None:
+        """Return an array, None if there is none; `kinds` are those of NumPy that its type may be of."""
+        item = self.groups[group].get(dataset)
+        if item is None:
+            return None
+        if item.shape is None or item.dtype.kind not in kinds or item.dtype.hasobject:
+            raise FormatError(f"{self.path}: {dataset} of {shown(group)!r} does not hold numbers of the kind expected")
+        self._taken += int(np.prod([int(side) for side in item.shape], dtype=object)) * item.dtype.itemsize
+        check_bytes(self._taken, self.path, "its datasets")
+        return np.asarray(item[()])
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Datasets]:
+    """Yield the datasets of a file that is read.
+
+    Raises :class:`FormatError` if it is damaged or refers to other files.
+    """
+    h5py = _h5py()
+    if not is_hdf5(path):
+        raise FormatError(f"{path} is not an HDF5 file")
+    try:
+        with h5py.File(path, "r") as file:
+            yield Datasets(file, path)
+    except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:  # what h5py raises on a damaged file
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{path} is not a complete HDF5 file ({error})") from None
+
+
+@contextmanager
+def edited(path: Path, like: Path | None = None) -> Iterator[Any]:
+    """Yield an HDF5 file in memory, a copy of `like` or empty, and write it to `path` at the end.
+
+    The HDF5 library crashes the process when the disk is full; what Python writes is an error like any other.
+    """
+    h5py = _h5py()
+    buffer = BytesIO(b"" if like is None else like.read_bytes())
+    with h5py.File(buffer, "w" if like is None else "r+") as file:
+        if like is not None:
+            Datasets(file, like)  # refuses references
+        yield file
+    path.write_bytes(buffer.getbuffer())
