@@ -85,8 +85,12 @@ def facts(found: Change, after: Synchronisation | Matchings, noun: str) -> list[
     listed.append(("Time", f"{sum(after.timings.values()):.3g} s"))
     unlike = after.outcome.details.get("matches", {}).get("unsupported", 0)
     if unlike:
-        others = f"{number(found.removed - unlike)} contradict the tracks"
-        listed.append(("Removed", f"{number(unlike)} move unlike their neighbours, {others}"))
+        doubtful = after.outcome.details["matches"].get("doubtful", 0)
+        others = f"{number(found.removed - unlike - doubtful)} contradict the tracks"
+        third = f", {number(doubtful)} are doubtful" if doubtful else ""
+        listed.append(("Removed", f"{number(unlike)} move unlike their neighbours, {others}{third}"))
+    if hopeless := after.as_dict().get("hopeless_pairs"):
+        listed.append(("Mostly wrong pairs", ", ".join(f"{a} – {b}" for a, b in hopeless)))
     return listed
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Synchronisation", "how_decided"]
 
+_MOST_NAMES = 5  # pairs named in one line; all of them are in `as_dict`
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synchronisation:
@@ -154,6 +156,9 @@ class Synchronisation:
         if "points" in self.outcome.details:
             figures["points_by_rule"] = dict(self.outcome.details["points"])
             figures["matches_by_rule"] = dict(self.outcome.details["matches"])
+        if self.outcome.details.get("hopeless"):
+            called = self.input.names or [str(i) for i in range(self.input.n_objects)]
+            figures["hopeless_pairs"] = [[called[i], called[j]] for i, j in self.outcome.details["hopeless"]]
         return figures
 
     @property
@@ -195,5 +200,13 @@ def how_decided(figures: Mapping[str, Any]) -> str:
     'points placed: consistent 1,200; matches unlike their neighbours: 3'
     """
     placed = ", ".join(f"{rule} {count:,}" for rule, count in figures["points_by_rule"].items() if count)
-    alone = figures["matches_by_rule"]["unsupported"]
-    return f"points placed: {placed or 'none'}" + (f"; matches unlike their neighbours: {alone:,}" if alone else "")
+    alone, doubtful = (figures["matches_by_rule"].get(name, 0) for name in ("unsupported", "doubtful"))
+    said = [f"points placed: {placed or 'none'}"]
+    if alone:
+        said.append(f"matches unlike their neighbours: {alone:,}")
+    if doubtful:
+        said.append(f"doubtful matches: {doubtful:,}")
+    if names := figures.get("hopeless_pairs", []):
+        shown = ", ".join(f"{a}–{b}" for a, b in names[:_MOST_NAMES]) + (" …" if len(names) > _MOST_NAMES else "")
+        said.append(f"{counted(len(names), 'pair')} mostly wrong: {shown}")
+    return "; ".join(said)

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching import doubt as doubts
+from stiefelsync.matching.doubt import LEVEL
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import neighbour_support
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
-from stiefelsync.sync.tracks.grow import grow_tracks
+from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
+from stiefelsync.sync.tracks.integer_arrays import trees
 
 __all__ = ["tracks"]
 
@@ -22,6 +25,7 @@ Bools = NDArray[np.bool_]
 
 _LEAST_SHARE = 1e-9
 _SMOOTH = 0.25  # share of matches with a support of ½ or more
+_CLEAN = 0.015  # share of matches found wrong below which nothing more is doubted: see docs/poses.md
 
 
 @register(
@@ -43,8 +47,9 @@ def tracks(
     callback: Callback | None = None,
     neighbours: int = 8,
     copies: float = 0.001,
+    doubt: float = LEVEL,
 ) -> Outcome:
-    """Weigh matches by their neighbours where positions are known, then grow tracks along them.
+    """Weigh matches by their neighbours where positions are known, grow tracks along them, and doubt the result.
 
     A match that moves with none of its nearest matches (``neighbour_support``) counts for nothing, any other by its
     support. This finds the wrong matches that close no cycle. Where motion is not smooth, so that less than a quarter
@@ -53,6 +58,12 @@ def tracks(
 
     A point found twice has its matches shared out among the two copies, and a track can hold only one of them. Tracks
     that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.tracks.join.join`).
+
+    Finally the matches inside tracks are judged by third objects, by their neighbours among the matches that are left,
+    and by the pair of objects they belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful
+    ones hold together fall apart; so do those that only hopeless pairs of objects hold together. Where less than 1.5 %
+    of the matches were found wrong before that, nothing is doubted: the few wrong ones left do less harm than losing
+    right ones.
 
     Parameters
     ----------
@@ -63,12 +74,14 @@ def tracks(
     copies
         Two points of an object closer than this, as a share of the extent of its points, are one point found twice; 0
         for none.
+    doubt
+        The share of well-confirmed matches that would be called doubtful without any other evidence; 0 doubts none.
 
     Notes
     -----
     The universe has as many points as tracks are found; the size asked for is not used. ``details["matches"]`` of the
-    outcome counts the matches without support that are not kept under ``"unsupported"``, all others as `grow_tracks`
-    does.
+    outcome counts the matches without support that are not kept under ``"unsupported"``, those not kept because of
+    doubts under ``"doubtful"``, all others as `grow_tracks` does; ``details["hopeless"]`` names the pairs of objects.
 
     Examples
     --------
@@ -77,30 +90,53 @@ def tracks(
     >>> score(synchronise(problem, 1000, method="tracks").labels, truth).fscore > 0.98
     True
     """
+    _check(neighbours, copies, doubt)
+    watch, weighed, alone = Stopwatch(), matchings, np.zeros(matchings.n_matches, dtype=bool)
+    smooth = False
+    if neighbours and matchings.coordinates is not None:
+        with watch("neighbours"):
+            weighed, alone, callback, smooth = _weigh(matchings, neighbours, callback)
+    places = None
+    if copies and matchings.coordinates is not None:
+        places = _places(matchings.coordinates, matchings.offsets) / copies
+    outcome = grow_tracks(weighed, start=start, places=places, callback=callback)
+    before = labels = cast(Ints, outcome.labels)
+    wrong = 1 - np.count_nonzero(matchings.agreeing(labels)) / max(matchings.n_matches, 1)
+    hopeless: list[tuple[int, int]] = []
+    if smooth and doubt and wrong >= _CLEAN and outcome.status == "done":
+        with watch("doubts"):
+            labels, hopeless = _doubted(matchings, labels, neighbours, doubt)
+    details = _account(outcome, matchings, weighed, alone, before, labels) | {"hopeless": hopeless}
+    return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
+
+
+def _check(neighbours: int, copies: float, doubt: float) -> None:
+    """Raise :class:`InputError` for options out of range."""
     if neighbours < 0:
         raise InputError(f"the number of neighbours is {neighbours}; it must be 0 (positions do not count) or more")
     if copies and not _LEAST_SHARE <= copies < np.inf:
         raise InputError(
             f"the distance of copies is {copies}; it must be 0 (none) or a share of the extent, {_LEAST_SHARE} or more"
         )
-    watch, weighed, alone = Stopwatch(), matchings, np.zeros(matchings.n_matches, dtype=bool)
-    if neighbours and matchings.coordinates is not None:
-        with watch("neighbours"):
-            weighed, alone, callback = _weigh(matchings, neighbours, callback)
-    places = None
-    if copies and matchings.coordinates is not None:
-        places = _places(matchings.coordinates, matchings.offsets) / copies
-    outcome = grow_tracks(weighed, start=start, places=places, callback=callback)
-    timings = watch.seconds | dict(outcome.timings)
-    return replace(outcome, timings=timings, details=_account(outcome, matchings, alone))
+    if not 0 <= doubt < 1:
+        raise InputError(f"the level of doubt is {doubt}; it must be 0 (none) or a share below 1")
+
+
+def _doubted(matchings: Matchings, labels: Ints, neighbours: int, level: float) -> tuple[Ints, list[tuple[int, int]]]:
+    """Return the labels without what only doubtful matches hold together, and the hopeless pairs of objects."""
+    inside = matchings.keep(matchings.agreeing(labels))
+    found = doubts.doubt(inside, neighbour_support(inside, neighbours), level=level)
+    left = inside.endpoints[~found.matches]
+    pairs = inside.pair_objects[found.hopeless]
+    return number_tracks(trees(matchings.n_points, *left.T)), [(int(i), int(j)) for i, j in pairs]
 
 
 def _weigh(
     matchings: Matchings, neighbours: int, callback: Callback | None
-) -> tuple[Matchings, Bools, Callback | None]:
-    """Return the matches with support, weighed by it, which are without, and a callback that remembers to stop.
+) -> tuple[Matchings, Bools, Callback | None, bool]:
+    """Return the matches with support, weighed by it, which are without, a callback, and whether motion is smooth.
 
-    Where nothing is known a match has the mean support of the others.
+    Where nothing is known a match has the mean support of the others. The callback remembers that it was asked to stop.
     """
     stopped = False
 
@@ -111,27 +147,33 @@ def _weigh(
 
     support = neighbour_support(matchings, neighbours, progress=report)
     if stopped:
-        return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True
+        return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, False
     known = np.isfinite(support)
     alone = support == 0
     if not known.any() or np.mean(support[known] >= 0.5) < _SMOOTH:
-        return matchings, np.zeros(matchings.n_matches, dtype=bool), callback
+        return matchings, np.zeros(matchings.n_matches, dtype=bool), callback, False
     support[~known] = support[known].mean()
     weights = np.maximum(matchings.match_weights * support, np.finfo(np.float64).tiny)
-    return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback
+    return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback, True
 
 
-def _account(outcome: Outcome, matchings: Matchings, alone: Bools) -> dict[str, Any]:
-    """Return the details with the matches without support counted among the others.
+def _account(
+    outcome: Outcome, matchings: Matchings, weighed: Matchings, alone: Bools, before: Ints, after: Ints
+) -> dict[str, Any]:
+    """Return the details with the matches without support and the doubtful ones counted among the others.
 
-    Those that agree with the tracks all the same are kept.
+    Of the former those that agree with the tracks all the same are kept.
     """
-    agree = int(matchings.agreeing(cast(Ints, outcome.labels))[alone].sum())
+    then, now = matchings.agreeing(before), matchings.agreeing(after)
+    doubtful = then & ~now & ~alone
     matches = dict(outcome.details["matches"])
-    matches["kept"] += agree
-    matches["unsupported"] = int(alone.sum()) - agree
-    wrong = (matches["removed"] + matches["unsupported"]) / max(matchings.n_matches, 1)
-    return {**outcome.details, "matches": matches, "wrong": wrong}
+    if doubtful.any():
+        conflicted = split(matchings.point_objects, weighed.endpoints)[1]
+        matches["consistent"] -= int(np.count_nonzero(~conflicted[matchings.endpoints[doubtful, 0]]))
+    matches["unsupported"] = int(np.count_nonzero(alone & ~now))
+    matches["doubtful"] = int(np.count_nonzero(doubtful))
+    matches["kept"] = int(np.count_nonzero(now)) - matches["consistent"]
+    return {**outcome.details, "matches": matches, "wrong": float(np.mean(~now)) if len(now) else 0.0}
 
 
 def _places(coordinates: NDArray[np.floating[Any]], offsets: Ints) -> NDArray[np.float64]:

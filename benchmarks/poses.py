@@ -1,0 +1,267 @@
+"""What cleaning matches does for camera poses: COLMAP's two mappers on real databases, judged by the true cameras.
+
+``STIEFELSYNC_DATA=../shared/data python -m benchmarks.poses --records poses.jsonl`` needs the extra `colmap`. A cell (scene,
+database, recipe, mapper, draw) takes three to thirty seconds; cells already in the records are not run again.
+``--table`` prints the table of the records, ``--plot FILE`` draws it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.pose_databases import DATABASES, SCENES, make, shuffle_out, thin
+from benchmarks.true_cameras import auc, cameras, pose_errors, true_matches
+from stiefelsync import io, synchronise
+
+MAPPERS = ("incremental", "global")
+DRAWS = range(4)
+RAW, VERIFIED = "matches", "two_view_geometries"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One reconstruction."""
+
+    scene: str
+    database: str
+    recipe: str
+    mapper: str
+    draw: int
+
+
+# ---------------------------------------------------------------- recipes
+
+
+def pair_list(path: Path, folder: Path) -> Path:
+    """Write the names of all pairs of images with raw matches, as ``pycolmap.verify_matches`` wants them."""
+    problem = io.read(path, source=RAW)
+    assert problem.names is not None
+    names = problem.names
+    pairs = folder / "pairs.txt"
+    pairs.write_text("".join(f"{names[i]} {names[j]}\n" for i, j in problem.pair_objects))
+    return pairs
+
+
+def verify(path: Path, max_error: float) -> None:
+    """Verify all raw matches of a database anew, with one thread."""
+    import sqlite3
+
+    import pycolmap
+
+    pycolmap.set_random_seed(0)
+    options = pycolmap.TwoViewGeometryOptions()
+    options.ransac.max_error = max_error
+    options.ransac.random_seed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = pair_list(path, Path(folder))
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute("DELETE FROM two_view_geometries")
+        connection.close()
+        pycolmap.verify_matches(path, pairs, options)
+
+
+def max_error_of(database: str) -> float:
+    """Return the tolerance of verification in pixels: COLMAP's own, and 6 for keypoints on a grid, as in that file."""
+    return 6.0 if database == "grid8" else 4.0
+
+
+def original(source: Path, path: Path, database: str) -> None:
+    shutil.copyfile(source, path)
+
+
+def verified_again(source: Path, path: Path, database: str) -> None:
+    """Control of `before`: the same verification without cleaning."""
+    shutil.copyfile(source, path)
+    verify(path, max_error_of(database))
+
+
+def cleaned(source: Path, path: Path, database: str, **options: Any) -> None:
+    """Clean the verified matches."""
+    problem = io.read(source, source=VERIFIED)
+    io.write(synchronise(problem, method="tracks", **options), path, like=source, source=VERIFIED)
+
+
+def before(source: Path, path: Path, database: str, **options: Any) -> None:
+    """Clean the raw matches, then verify them."""
+    problem = io.read(source, source=RAW)
+    io.write(synchronise(problem, method="tracks", **options), path, like=source, source=RAW, target=RAW)
+    verify(path, max_error_of(database))
+
+
+def union_find(source: Path, path: Path, database: str) -> None:
+    """Drop every track with a conflict, as structure-from-motion programs do."""
+    problem = io.read(source, source=VERIFIED)
+    io.write(synchronise(problem, method="union-find"), path, like=source, source=VERIFIED)
+
+
+def at_random(source: Path, path: Path, database: str) -> None:
+    """Control of `cleaned`: remove as many matches of every pair at random."""
+    with tempfile.TemporaryDirectory() as folder:
+        clean = Path(folder) / "clean.db"
+        cleaned(source, clean, database)
+        shutil.copyfile(source, path)
+        shuffle_out(path, clean)
+
+
+Recipe = Callable[[Path, Path, str], None]
+RECIPES: dict[str, Recipe] = {
+    "original": original,
+    "sync": cleaned,
+    "before": before,
+    "verified again": verified_again,
+    "union-find": union_find,
+    "at random": at_random,
+}
+
+
+# ---------------------------------------------------------------- one cell
+
+
+def reconstruct(database: Path, mapper: str) -> Any:
+    """Return the model with most images that a mapper of one thread makes of a database, or None."""
+    import pycolmap
+
+    pycolmap.logging.minloglevel = pycolmap.logging.Level.FATAL.value
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "database.db"
+        shutil.copyfile(database, copy)  # opening a database with pycolmap rewrites it
+        if mapper == "incremental":
+            options = pycolmap.IncrementalPipelineOptions(random_seed=0, num_threads=1, extract_colors=False)
+            found = pycolmap.incremental_mapping(copy, folder, folder, options)
+        else:
+            options = pycolmap.GlobalPipelineOptions(random_seed=0, num_threads=1)
+            options.mapper.random_seed = 0
+            options.mapper.num_threads = 1
+            found = pycolmap.global_mapping(copy, folder, folder, options)
+        return max(found.values(), key=lambda model: model.num_reg_images(), default=None)
+
+
+def larger_side(database: Path) -> float:
+    """Return the larger side of a database's images, in pixels."""
+    import sqlite3
+
+    connection = sqlite3.connect(f"file:{database}?mode=ro&immutable=1", uri=True)
+    side = connection.execute("SELECT max(max(width, height)) FROM cameras").fetchone()[0]
+    connection.close()
+    return float(side)
+
+
+def run(data: Path, cell: Cell, recipe: Recipe | None = None) -> dict[str, Any]:
+    """Make the database, clean it, reconstruct and judge."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = Path(folder) / "source.db", Path(folder) / "database.db"
+        make(data, cell.scene, cell.database, source)
+        thin(source, cell.draw)
+        (recipe or RECIPES[cell.recipe])(source, path, cell.database)
+        return judge(data, cell.scene, source, path, cell.mapper)
+
+
+def judge(data: Path, scene: str, source: Path, path: Path, mapper: str) -> dict[str, Any]:
+    """Return the figures of the reconstruction from a database, and of its matches against those of its source."""
+    side = larger_side(source)
+    truth = cameras(data / SCENES[scene], side)
+    given, kept = io.read(source, source=VERIFIED), io.read(path, source=VERIFIED)
+    right, still = true_matches(given, truth, side), true_matches(kept, truth, side)
+    model = reconstruct(path, mapper)
+    relative, rotation, centre = pose_errors(model, truth)
+    views = [
+        len({element.image_id for element in point.track.elements})
+        for point in (model.points3D.values() if model is not None else ())
+    ]
+    return {
+        **{f"auc{t}": auc(relative, t) for t in (1, 3, 5)},
+        "rotation": float(np.median(rotation)),
+        "centre": float(np.median(centre)),
+        "images": 0 if model is None else model.num_reg_images(),
+        "points": len(views),
+        "points3": sum(count >= 3 for count in views),
+        "matches": kept.n_matches,
+        "precision": float(still.mean()),
+        "recall": float(still.sum() / right.sum()),
+        "precision_before": float(right.mean()),
+    }
+
+
+# ---------------------------------------------------------------- records and table
+
+
+def load(records: Path) -> dict[Cell, dict[str, Any]]:
+    """Return the figures of all cells that were run."""
+    known = {}
+    if records.exists():
+        for line in records.read_text().splitlines():
+            entry = json.loads(line)
+            known[Cell(**entry["cell"])] = entry["figures"]
+    return known
+
+
+def cells(chosen: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells asked for, the draws last, so that a table is soon complete."""
+    for draw, scene, database, recipe, mapper in product(
+        chosen.draws, chosen.scenes, chosen.databases, chosen.recipes, chosen.mappers
+    ):
+        if scene != "herz-jesu" or database in ("verified", "raw", "rewired05", "rewired20"):
+            yield Cell(scene, database, recipe, mapper, draw)
+
+
+def table(known: dict[Cell, dict[str, Any]]) -> list[str]:
+    """Return the lines of the table: means over the draws, and the spread of AUC@1°."""
+    rows = defaultdict(list)
+    for cell, figures in known.items():
+        rows[cell.scene, cell.database, cell.mapper, cell.recipe].append(figures)
+    lines = [
+        "| scene | database | mapper | recipe | draws | AUC@1° | least–most | AUC@3° | AUC@5° | rotation ° | centre % "
+        "| images | points in ≥ 3 images | matches | precision | recall |",
+        "|" + "---|" * 16,
+    ]
+    for key, found in sorted(rows.items()):
+        mean = {name: float(np.mean([figures[name] for figures in found])) for name in found[0]}
+        first = [figures["auc1"] for figures in found]
+        lines.append(
+            f"| {' | '.join(key)} | {len(found)} | {mean['auc1']:.3f} | {min(first):.3f}–{max(first):.3f} "
+            f"| {mean['auc3']:.3f} | {mean['auc5']:.3f} | {mean['rotation']:.3f} | {100 * mean['centre']:.2f} "
+            f"| {mean['images']:.1f} | {mean['points3']:,.0f} | {mean['matches']:,.0f} | {mean['precision']:.4f} "
+            f"| {mean['recall']:.4f} |"
+        )
+    return lines
+
+
+def main() -> None:
+    """Run the cells that are missing, or print what is there."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--records", type=Path, required=True, help="file of records, one line per cell, added to")
+    parser.add_argument("--table", action="store_true", help="print the table instead of running")
+    parser.add_argument("--scenes", nargs="+", default=list(SCENES), choices=list(SCENES))
+    parser.add_argument("--databases", nargs="+", default=list(DATABASES), choices=list(DATABASES))
+    parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=list(RECIPES))
+    parser.add_argument("--mappers", nargs="+", default=list(MAPPERS), choices=MAPPERS)
+    parser.add_argument("--draws", nargs="+", type=int, default=list(DRAWS))
+    chosen = parser.parse_args()
+    known = load(chosen.records)
+    if chosen.table:
+        print("\n".join(table(known)))
+        return
+    data = Path(os.environ["STIEFELSYNC_DATA"])
+    for cell in cells(chosen):
+        if cell not in known:
+            known[cell] = run(data, cell)
+            with chosen.records.open("a") as file:
+                file.write(json.dumps({"cell": asdict(cell), "figures": known[cell]}) + "\n")
+            print(*asdict(cell).values(), *(f"{known[cell][name]:.3f}" for name in ("auc1", "recall")), flush=True)
+
+
+if __name__ == "__main__":
+    main()
