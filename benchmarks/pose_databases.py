@@ -58,7 +58,7 @@ def _rewired(share: float) -> Callable[[sqlite3.Connection, np.random.Generator]
         for table in ("matches", "two_view_geometries"):
             blocks = _blocks(connection, table)
             for pair, block in blocks.items():
-                chosen = rng.choice(len(block), int(round(share * len(block))), replace=False)
+                chosen = rng.choice(len(block), round(share * len(block)), replace=False)
                 block = block.copy()
                 block[chosen, 1] = block[np.roll(chosen, 1), 1]
                 blocks[pair] = block

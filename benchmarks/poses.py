@@ -1,6 +1,6 @@
 """What cleaning matches does for camera poses: COLMAP's two mappers on real databases, judged by the true cameras.
 
-``STIEFELSYNC_DATA=../shared/data python -m benchmarks.poses --records poses.jsonl`` needs the extra `colmap`. A cell (scene,
+``STIEFELSYNC_DATA=DATA python -m benchmarks.poses --records poses.jsonl`` needs the extra `colmap`. A cell (scene,
 database, recipe, mapper, draw) takes three to thirty seconds; cells already in the records are not run again.
 ``--table`` prints the table of the records, ``--plot FILE`` draws it.
 """
