@@ -2,8 +2,8 @@
 Photographs of a castle with repeated windows
 =============================================
 
-Corners of windows look alike, so matches between two photographs confuse them. Eight photographs together sort most of
-them out: matches before (left) and after (right), green where both ends show the same corner.
+Corners of windows look alike, so matches between two photographs confuse them. Eight photographs together sort most
+of them out: matches before (left) and after (right), green where both ends show the same corner.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Shapes: landmarks on outlines
 =============================
 
-Ten deformed, turned outlines with 24 landmarks each. Every landmark is described by the distances to all others, sorted:
-a descriptor that does not change when a shape is turned. Matching by it confuses landmarks that look alike; consistency
-helps as far as different pairs are confused differently.
+Ten deformed, turned outlines with 24 landmarks each. Every landmark is described by the distances to all others,
+sorted: a descriptor that does not change when a shape is turned. Matching by it confuses landmarks that look alike;
+consistency helps as far as different pairs are confused differently.
 """
 
 from itertools import combinations

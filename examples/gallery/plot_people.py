@@ -2,8 +2,9 @@
 People across cameras
 =====================
 
-Eight cameras see some of thirty people; a network describes every detection by a vector. Detections of two cameras are
-matched by the similarity of their descriptors. The worse the descriptors, the more the cameras contradict each other.
+Eight cameras see some of thirty people; a network describes every detection by a vector. Detections of two cameras
+are matched by the similarity of their descriptors. The worse the descriptors, the more the cameras contradict each
+other.
 """
 
 from itertools import combinations

@@ -2,8 +2,8 @@
 Contradicting matches in, one labelling out
 ===========================================
 
-Thirty objects see 60 % of 25 points each; half of the rows of every pairwise matching are permuted at random. All pairs
-together still say which point is which.
+Thirty objects see 60 % of 25 points each; half of the rows of every pairwise matching are permuted at random. All
+pairs together still say which point is which.
 """
 
 import matplotlib.pyplot as plt

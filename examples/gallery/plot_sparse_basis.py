@@ -3,8 +3,9 @@ The solver alone: a sparse basis of the dominant subspace
 =========================================================
 
 ``sparse_stiefel`` solves max tr(UᵀWU) over orthonormal U and among all solutions, which are rotations of each other,
-turns towards a sparse one. It knows nothing of matchings. On the left orthogonal iteration, in the middle Algorithm 1 of
-the paper, on the right ``two_stage``, which finds the subspace first and turns it until it is as sparse as it gets.
+turns towards a sparse one. It knows nothing of matchings. On the left orthogonal iteration, in the middle Algorithm 1
+of the paper, on the right ``two_stage``, which finds the subspace first and turns it until it is as sparse as it
+gets.
 """
 
 import matplotlib.pyplot as plt

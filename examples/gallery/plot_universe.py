@@ -2,8 +2,8 @@
 How many points are there?
 ==========================
 
-Nobody tells how many distinct points there are across all objects. It is estimated from the matches, on the safe side: a
-universe too large is harmless, one too small cannot be repaired.
+Nobody tells how many distinct points there are across all objects. It is estimated from the matches, on the safe
+side: a universe too large is harmless, one too small cannot be repaired.
 """
 
 import matplotlib.pyplot as plt
