@@ -337,3 +337,15 @@ def test_tracks_say_by_which_rule_points_were_placed():
     assert placed["unmatched"] == result.as_dict()["points_unmatched"]
     assert f"points placed: consistent {placed['consistent']:,}, triangles {placed['triangles']:,}" in result.summary()
     assert "points_by_rule" not in synchronise(problem[:3], method="fast").as_dict()
+
+
+def test_very_many_objects_make_no_table_of_their_pairs():
+    """Two points in a million objects, all others empty."""
+    k = 10**6
+    problem = Matchings.from_pairs({(3, k - 1): [[0, 0]]}, np.isin(np.arange(k), (3, k - 1)).astype(int))
+    for method in ("accurate", "fast"):
+        assert synchronise(problem, method=method).labels.tolist() == [0, 0]
+        with pytest.raises(
+            InputError, match=r"needs a dense array of 1,000,000 × 1,000,000 entries; use method='tracks'"
+        ):
+            synchronise(problem, 1, method=method)

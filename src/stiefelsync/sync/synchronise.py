@@ -121,8 +121,14 @@ def choose(
     asked = find_method(method)
     asked.check_options(options)
     entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
-    if universe == "auto" and method in _DENSE_PRESETS and entries > _COMFORTABLE_ENTRIES:
+    crowded = matchings.n_objects**2 > _MOST_ENTRIES  # their likelihood has a table of object pairs
+    if universe == "auto" and method in _DENSE_PRESETS and (entries > _COMFORTABLE_ENTRIES or crowded):
         return find_method("tracks"), {}
+    if method in _DENSE_PRESETS and crowded:
+        raise InputError(
+            f"method {method!r} needs a dense array of {matchings.n_objects:,} × {matchings.n_objects:,} entries;"
+            " use method='tracks', which needs none"
+        )
     return asked, dict(options)
 
 
