@@ -51,6 +51,8 @@ class Verbs(TyperGroup):
             except OSError as error:
                 where = f"{error.filename}: " if error.filename else ""
                 complain("error", f"{where}{error.strerror or error}")
+            except MemoryError:
+                complain("error", "this needs more memory than there is")
             except KeyboardInterrupt:
                 complain("interrupted", "the work ended early")
                 raise typer.Exit(INTERRUPTED) from None

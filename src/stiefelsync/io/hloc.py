@@ -69,8 +69,10 @@ def _pair(datasets: Datasets, group: str, images: tuple[int, int]) -> Pair:
     matches, scores = datasets.read(group, "matches0", "iu"), datasets.read(group, "matching_scores0", "fiu")
     if matches is None or matches.ndim != 1 or (scores is not None and scores.shape != matches.shape):
         raise FormatError(f"{datasets.path}: matches0 of {group!r} is not one whole number per keypoint")
-    indices = np.where(matches == np.iinfo(matches.dtype).max, -1, matches) if matches.dtype.kind == "u" else matches
-    return Pair(group, images, indices.astype(np.int64), scores, matches.dtype)
+    indices = matches.astype(np.int64)
+    if matches.dtype.kind == "u":
+        indices[matches == np.iinfo(matches.dtype).max] = -1
+    return Pair(group, images, indices, scores, matches.dtype)
 
 
 def _load_features(path: Path) -> dict[str, NDArray[Any]]:

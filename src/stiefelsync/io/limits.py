@@ -37,7 +37,7 @@ def check_bytes(needed: int, path: Path, what: str) -> None:
 
 def check_points(sizes: NDArray[Any], mentions: int, path: Path) -> None:
     """Raise :class:`FormatError` if objects are declared far larger than the points mentioned, in number, tell."""
-    total = sum(sizes.tolist())
+    total = sum(sizes.ravel().tolist())
     if total > max(SMALL_POINTS, SPARSE * mentions):
         raise FormatError(
             f"{path} mentions at most {mentions:,} points of {total:,}; number the points of each object from 0, "

@@ -49,6 +49,8 @@ class _Array:
 
     def array(self) -> NDArray[Any]:
         _, shape, kind, fortran, data = self.state
+        if isinstance(data, str):  # written by Python 2
+            data = data.encode("latin1")
         if not isinstance(kind, _Type) or not isinstance(data, bytes | bytearray) or not isinstance(shape, tuple):
             raise ValueError("an array is not complete")
         dtype = kind.dtype()
@@ -69,7 +71,18 @@ def _frombuffer(data: Any, kind: Any, shape: Any, order: Any) -> _Array:
     return made
 
 
-_STANDS: dict[tuple[str, str], Any] = {("numpy", "ndarray"): _Array, ("numpy", "dtype"): _Type}
+def _encode(text: Any, encoding: Any) -> bytes:
+    """Return bytes, which old pickles hold as text."""
+    if not isinstance(text, str) or encoding != "latin1":
+        raise pickle.UnpicklingError("only bytes are encoded")
+    return text.encode("latin1")
+
+
+_STANDS: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Type,
+    ("_codecs", "encode"): _encode,
+}
 for _core in ("numpy.core", "numpy._core"):
     _STANDS[f"{_core}.multiarray", "_reconstruct"] = _reconstruct
     _STANDS[f"{_core}.numeric", "_frombuffer"] = _frombuffer
@@ -100,7 +113,7 @@ def read_pickled(path: Path, ending: str) -> dict[tuple[str, str], NDArray[np.in
     for file in sorted(path.glob("*" + ending)) if path.is_dir() else [path]:
         image = file.name.removesuffix(ending)
         try:
-            others = _Reader(BytesIO(_content(file))).load()
+            others = _Reader(BytesIO(_content(file)), encoding="latin1").load()
             for other, block in others.items():
                 array = _pairs(block)
                 if array.size:

@@ -137,10 +137,12 @@ def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32]
     """Return coordinates as float32, shape (m, 2), or None when there are none."""
     if coordinates is None:
         return None
-    array = np.array(coordinates, dtype=np.float32)
-    if array.shape != (m, 2):
-        raise InputError(f"coordinates must have shape ({m}, 2), got {array.shape}")
-    return array
+    given = np.asarray(coordinates)
+    if given.size and given.dtype.kind not in "iuf":
+        raise InputError(f"coordinates must be real numbers, got {given.dtype}")
+    if given.shape != (m, 2):
+        raise InputError(f"coordinates must have shape ({m}, 2), got {given.shape}")
+    return given.astype(np.float32)
 
 
 def describe(i: int, names: tuple[str, ...] | None) -> str:
