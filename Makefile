@@ -5,16 +5,16 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-cpus test-everywhere lint bench clean docs package
+.PHONY: demo test test-cpus test-everywhere test-lowest lint bench clean docs package
 
-.venv/demo.stamp: pyproject.toml
+.venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plot,report]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[plot,report]"
 	touch $@
 
-.venv/dev.stamp: pyproject.toml
+.venv/dev.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[dev]"
 	touch .venv/demo.stamp $@
 
 demo: .venv/demo.stamp
@@ -30,6 +30,17 @@ test-cpus: .venv/dev.stamp
 test-everywhere: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.machines --everything
 
+# The lowest versions that pyproject.toml allows, in an environment of their own. What old packages use of newer ones
+# beneath them may be deprecated by now; that is theirs to mend.
+.venv-lowest/stamp: pyproject.toml .ci/lowest.txt
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt -e ".[plot,report,hloc,colmap,rivals,kernels]" hypothesis pytest pytest-xdist
+	touch $@
+
+test-lowest: .venv-lowest/stamp
+	$(TEST_ENV) .venv-lowest/bin/python -m pytest -n auto -q -W ignore::DeprecationWarning $(ARGS)
+
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,11 +52,11 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.solver
 
 clean:
-	rm -rf .venv $(OUT) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-lowest $(OUT) .pytest_cache .mypy_cache .ruff_cache
 
-.venv/docs.stamp: pyproject.toml
+.venv/docs.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[docs]"
 	touch $@
 
 # Warnings are errors; GALLERY=False leaves the examples unexecuted.
