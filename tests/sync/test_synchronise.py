@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.io import loadmat
 
 from stiefelsync import METHODS, ConvergenceWarning, InputError, Matchings, datasets, score, synchronise
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
 from stiefelsync.sync.rounding import assign_sparse, project
@@ -190,6 +191,16 @@ def test_callback_is_told_and_can_stop():
     assert "stopped" in result.status
     assert seen[-1].objective is not None
     assert 0 <= seen[-1].sparsity <= 1
+
+
+@pytest.mark.parametrize("method", ["accurate", "fast", "tracks", "two-stage", "matchals", "nmfsync", "subgradient"])
+def test_a_stop_is_honoured_and_reported(method):
+    problem, _ = datasets.synthetic(12, 8, observed=0.7, error=0.5, rng=3)
+    seen = []
+    result = quietly(problem, 12, method=method, callback=lambda p: seen.append(p.stage) or True)
+    assert len(seen) <= 2  # it may be told between two stages once more, but does not go on with another
+    assert result.status is Status.STOPPED
+    assert not result.converged
 
 
 def test_one_is_not_many_in_the_summary():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,18 +15,29 @@ if TYPE_CHECKING:
 __all__ = ["History", "State", "Status", "StiefelResult"]
 
 
-class Status(Enum):
-    """How a run ended. The text of each value is advice."""
+class Status(StrEnum):
+    """How a run ended, of the solver and of the synchroniser. It is a text, and the text is advice.
 
+    Examples
+    --------
+    >>> print(Status.MAX_ITER)
+    iteration limit reached before the criterion was met; raise max_iter
+    >>> Status.MAX_ITER.converged
+    False
+    """
+
+    DONE = "done"  # nothing was iterated, or a given number of times
     CONVERGED = "converged"
-    MAX_ITER = "iteration limit reached before the criterion was met; raise max_iter or tol"
+    MAX_ITER = "iteration limit reached before the criterion was met; raise max_iter"
     STOPPED = "stopped by the callback"
     BREAKDOWN = (
         "the iteration lost rank and could not be repaired; the last sound iterate is returned, lower d or check W"
     )
 
-    def __bool__(self) -> bool:
-        return self is Status.CONVERGED
+    @property
+    def converged(self) -> bool:
+        """Whether the run came to its own end, not to that of a limit, a callback or the precision."""
+        return self in (Status.DONE, Status.CONVERGED)
 
 
 @dataclass(frozen=True)

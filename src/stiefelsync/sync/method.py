@@ -15,9 +15,10 @@ import numpy as np
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.outcome import Outcome
 
-__all__ = ["METHODS", "Callback", "Method", "Outcome", "Progress", "Stopwatch", "find_method", "register"]
+__all__ = ["METHODS", "Callback", "Method", "Outcome", "Progress", "Reporter", "Stopwatch", "find_method", "register"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,32 @@ class Progress:
 
 Callback = Callable[[Progress], object]
 """Called now and then with a :class:`Progress`; a true return value asks the method to stop early."""
+
+
+class Reporter:
+    """Hands progress on to a callback and remembers whether it asked for an early end.
+
+    Examples
+    --------
+    >>> report = Reporter(lambda progress: progress.step >= 2)
+    >>> [report(Progress("sweep", n)) for n in (1, 2, 1)], str(report.status)
+    ([False, True, True], 'stopped by the callback')
+    """
+
+    def __init__(self, callback: Callback | None) -> None:
+        self._callback = callback
+        self.stopped = False
+
+    def __call__(self, progress: Progress) -> bool:
+        """Report progress and return whether to stop."""
+        if self._callback is not None and self._callback(progress):
+            self.stopped = True
+        return self.stopped
+
+    @property
+    def status(self) -> Status:
+        """The status of a run that iterated nothing of its own."""
+        return Status.STOPPED if self.stopped else Status.DONE
 
 
 class Run(Protocol):

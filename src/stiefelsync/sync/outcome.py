@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.result import History
+from stiefelsync.stiefel.result import History, Status
 
 __all__ = ["Outcome", "accept", "by_first_appearance"]
 
@@ -29,7 +29,7 @@ class Outcome:
     U : (m, d) or None
         The relaxed solution before rounding, where there is one; its columns are in the order of the method's own.
     status
-        How the run ended; the text is advice.
+        How the run ended.
     timings
         Seconds per stage.
     details
@@ -39,7 +39,7 @@ class Outcome:
     labels: NDArray[np.int64] | None = None
     matchings: Matchings | None = None
     U: NDArray[Any] | None = None
-    status: str = "done"
+    status: Status = Status.DONE
     n_iter: int = 0
     history: History | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -70,6 +70,8 @@ def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
     """
     if not isinstance(outcome, Outcome):
         raise InputError(f"method {method!r} must return an Outcome, got {type(outcome).__name__}")
+    if not isinstance(outcome.status, Status):
+        raise InputError(f"method {method!r} must give a Status, got the status {outcome.status!r}")
     if outcome.matchings is not None:
         _check_matchings(outcome.matchings, problem, method)
         return outcome

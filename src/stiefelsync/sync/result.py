@@ -14,6 +14,7 @@ from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
 from stiefelsync.sync.method import METHODS, Outcome
@@ -74,9 +75,14 @@ class Synchronisation:
         return self.outcome.labels
 
     @property
-    def status(self) -> str:
-        """How the run ended; the text is advice."""
+    def status(self) -> Status:
+        """How the run ended; it is a text, and the text is advice."""
         return self.outcome.status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the method came to its own end, not to that of a limit or of the callback."""
+        return self.status.converged
 
     @cached_property
     def difference(self) -> Difference:
@@ -134,7 +140,7 @@ class Synchronisation:
         """Return the figures of :meth:`summary` under stable names, ready for JSON."""
         figures: dict[str, Any] = {
             "method": self.method,
-            "status": self.status,
+            "status": str(self.status),
             "consistent": self.consistent,
             "objects": self.input.n_objects,
             "points": self.input.n_points,
@@ -188,7 +194,8 @@ class Synchronisation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Synchronisation({self.method}, {self.input!r}, universe_size={self.universe_size}, {self.status!r})"
+        size, status = self.universe_size, str(self.status)
+        return f"Synchronisation({self.method}, {self.input!r}, universe_size={size}, {status!r})"
 
 
 def how_decided(figures: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.result import History
+from stiefelsync.stiefel.result import History, Status
 from stiefelsync.stiefel.secondary import secondary
 from stiefelsync.stiefel.subspace import Subspace, dominant_subspace
 from stiefelsync.sync.method import Outcome, Stopwatch
@@ -42,7 +42,7 @@ def finish(
     watch: Stopwatch,
     *,
     p: int = 3,
-    status: str = "done",
+    status: Status = Status.DONE,
     n_iter: int = 0,
     history: History | None = None,
     **details: Any,

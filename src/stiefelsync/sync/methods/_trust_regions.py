@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import MissingExtraError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.secondary import gradient_matrix
 from stiefelsync.stiefel.subspace import Subspace
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
@@ -21,7 +22,7 @@ __all__ = ["finish_by_trust_regions", "rotate_by_trust_regions"]
 
 def rotate_by_trust_regions(
     V: NDArray[Any], *, rng: np.random.Generator, p: int = 3, max_iter: int = 500
-) -> tuple[NDArray[Any], int, str]:
+) -> tuple[NDArray[Any], int, Status]:
     """Maximise g(VQ) = Σ (VQ)_ij^p over orthogonal Q by the Riemannian trust-region method (Absil et al. 2007).
 
     Gradient and Hessian are analytic: ``p Vᵀ (VQ).^(p−1)`` and ``D ↦ p(p−1) Vᵀ ((VQ).^(p−2) ∘ VD)``. The start is
@@ -52,7 +53,7 @@ def rotate_by_trust_regions(
     >>> U, n_iter, status = rotate_by_trust_regions(
     ...     np.array([[c, -s], [s, c], [0.0, 0.0]]), rng=np.random.default_rng(0)
     ... )
-    >>> round(float((U**3).sum()), 6), status
+    >>> round(float((U**3).sum()), 6), str(status)
     (2.0, 'converged')
     """
     try:
@@ -63,7 +64,7 @@ def rotate_by_trust_regions(
         raise MissingExtraError("the trust-region method", "pymanopt", "rivals") from error
     d = V.shape[1]
     if d < 2:
-        return V * signs(V.sum(axis=0)), 0, "converged"
+        return V * signs(V.sum(axis=0)), 0, Status.CONVERGED
     eps = float(np.finfo(V.dtype).eps)
     grad_tol = max(1e-6, eps**0.5)  # float32 need not get below 1e-6; at d = 700 it did not
     manifold = SpecialOrthogonalGroup(d)
@@ -75,7 +76,7 @@ def rotate_by_trust_regions(
     start *= signs((turn(start) ** p).sum(axis=0))
     h = gradient_matrix(turn(start), p)
     if np.linalg.norm(h - h.T) * p < grad_tol:
-        return turn(start), 0, "converged"  # pymanopt divides by a zero gradient
+        return turn(start), 0, Status.CONVERGED  # pymanopt divides by a zero gradient
 
     def cost(Q: Any) -> Any:
         return -np.sum(turn(Q) ** p)
@@ -99,7 +100,7 @@ def rotate_by_trust_regions(
     )  # fmt: skip
     found = optimiser.run(problem, initial_point=start)
     done = "grad" in found.stopping_criterion
-    status = "converged" if done else "iteration limit reached before the gradient vanished; raise max_iter"
+    status = Status.CONVERGED if done else Status.MAX_ITER
     return turn(found.point), int(found.iterations), status
 
 
@@ -116,7 +117,7 @@ def finish_by_trust_regions(
 ) -> Outcome:
     """Rotate the basis that stage one found, project it and wrap it up; the callback is told between the stages."""
     if callback is not None and callback(Progress("rotation", 0)):
-        U, n_iter, status = found.V, 0, "stopped by the callback"
+        U, n_iter, status = found.V, 0, Status.STOPPED
     else:
         with watch("rotation"):
             U, n_iter, status = rotate_by_trust_regions(found.V, rng=rng, p=p, max_iter=max_iter)

@@ -17,7 +17,7 @@ from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import BlockCounts, beta_fit, block_counts, log_odds
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.spectral_start import rotate, spectral_start, start_size
 
@@ -75,7 +75,7 @@ def accurate(
     if n_init < 1:
         raise InputError(f"n_init must be at least 1, got {n_init}")
     search = _Search(matchings, universe, rng)
-    report: Any = callback or (lambda _: False)
+    report = Reporter(callback)
     watch = Stopwatch()
     with watch("start"):
         A = search.table.matrix(search.table.weights)
@@ -99,11 +99,13 @@ def accurate(
         with watch("restarts"):
             search.restart()
     labels, details = search.labels, {"log_likelihood": search.value}
-    if matchings.n_objects <= _FEW and matchings.n_points <= _DENSE:
+    if matchings.n_objects <= _FEW and matchings.n_points <= _DENSE and not report.stopped:
         with watch("posterior"):
             labels, details["expected_fscore"] = search.decide()
     labels = withdraw(search.table, labels)
-    return Outcome(labels=labels, U=search.U, n_iter=search.tried, timings=watch.seconds, details=details)
+    return Outcome(
+        labels=labels, U=search.U, status=report.status, n_iter=search.tried, timings=watch.seconds, details=details
+    )
 
 
 class _Search:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.spectral_start import spectral_start, start_size
 
@@ -49,7 +47,7 @@ def fast(
     True
     """
     watch = Stopwatch()
-    report: Any = callback or (lambda _: False)
+    report, sweeps = Reporter(callback), 0
     table, U, labels = MatchTable.of(matchings, universe), None, start
     if labels is None:
         with watch("start"):
@@ -60,9 +58,8 @@ def fast(
         report(Progress("start", 1, 3))
         with watch("projection"):
             labels = project(U, matchings.sizes)
-    report(Progress("projection", 2, 3))
-    with watch("refinement"):
-        labels, sweeps = refine(table, labels)
-        labels = withdraw(table, labels)
-    report(Progress("refinement", 3, 3))
-    return Outcome(labels=labels, U=U, n_iter=sweeps, timings=watch.seconds)
+    if not report(Progress("projection", 2, 3)):
+        with watch("refinement"):
+            labels, sweeps = refine(table, labels)
+            labels = withdraw(table, labels)
+    return Outcome(labels=labels, U=U, status=report.status, n_iter=sweeps, timings=watch.seconds)

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 
 __all__ = ["project_capped", "run"]
@@ -86,7 +87,7 @@ def run(
     if A0 is not None and np.shape(A0) != (m, r):
         raise InputError(f"A0 has shape {np.shape(A0)}; {m} points and rank {r} need ({m}, {r})")
     if not spans:
-        return Outcome(matchings=matchings, status="converged", timings={"iterations": 0.0})
+        return Outcome(matchings=matchings, status=Status.CONVERGED, timings={"iterations": 0.0})
     with watch("set up"):
         W = matchings.to_matrix(dtype)
         W.setdiag(0)
@@ -95,7 +96,7 @@ def run(
         B, y = np.zeros_like(A), np.zeros((m, m), dtype=W.dtype)
         S = W.toarray()  # Z − y
     ridge = np.eye(r, dtype=W.dtype)
-    mu, n_iter, status = 64.0, 0, "iteration limit reached before the criterion was met; raise max_iter or tol"
+    mu, n_iter, status = 64.0, 0, Status.MAX_ITER
     with watch("iterations"):
         for n_iter in range(1, max_iter + 1):
             A_old, B_old = A, B
@@ -106,10 +107,10 @@ def run(
             primal = _update_copies(A, B, S, y, spans, diagonal) / m
             dual = mu * (_change(A, B, A_old, B_old) if n_iter > 1 else _first_change(A, B, W)) / m
             if max(primal, dual) < tol:
-                status = "converged"
+                status = Status.CONVERGED
                 break
             if callback is not None and callback(Progress("iterations", n_iter, max_iter)):
-                status = "stopped by the callback"
+                status = Status.STOPPED
                 break
             factor = 2.0 if primal > balance * dual else 0.5 if dual > balance * primal else 1.0
             if factor != 1:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
 
@@ -45,7 +46,8 @@ def run(
     Notes
     -----
     Not cycle-consistent. Every pair of objects is matched, also those the input says nothing about, so the answer can
-    hold d·k(k − 1)/2 matches; beside it memory is O(m·max m_i).
+    hold d·k(k − 1)/2 matches; beside it memory is O(m·max m_i). Stopped by the callback it leaves later objects
+    unmatched.
 
     Examples
     --------
@@ -61,14 +63,14 @@ def run(
         V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng, magnitude=True)
         U = V * np.sqrt(abs(values))
     ends, scores = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
-    status = "done"
+    status = Status.DONE
     with watch("pairs"):
         for i in range(matchings.n_objects - 1):
             a, b = offsets[i], offsets[i + 1]
             if a == b or b == matchings.n_points:
                 continue
             if callback is not None and callback(Progress("pairs", i, matchings.n_objects - 1)):
-                status = "stopped by the callback; later objects are unmatched"
+                status = Status.STOPPED
                 break
             block = U[a:b] @ U[b:].T
             later = np.arange(block.shape[1])

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, pad_columns, signs
 from stiefelsync.sync.rounding import project
@@ -130,7 +131,7 @@ def rotate_blocks(V: Floats, offsets: NDArray[np.int64]) -> Floats:
 
 def factorise(
     W: Any, U: Floats, *, max_iter: int, tol: float, callback: Callback | None = None
-) -> tuple[Floats, int, str]:
+) -> tuple[Floats, int, Status]:
     """Improve ``W ≈ UUᵀ``, U ≥ 0 of shape (m, d), by multiplicative updates of both factors.
 
     Rounds ``H ← H ∘ (UᵀW) / (UᵀU H)``, ``U ← U ∘ (WHᵀ) / (U HHᵀ)`` (Lee and Seung 2001) until neither factor changes
@@ -146,13 +147,13 @@ def factorise(
     --------
     >>> from scipy.sparse import csr_array
     >>> U, n_iter, status = factorise(csr_array(np.ones((2, 2))), np.ones((2, 1)), max_iter=9, tol=1e-4)
-    >>> U.ravel().round(6).tolist(), status
+    >>> U.ravel().round(6).tolist(), str(status)
     ([1.0, 1.0], 'converged')
     """
     m, tiny, error = len(U), np.sqrt(np.finfo(float).eps), np.inf
     norm = float(np.vdot(W.data, W.data))
     H = U.copy()  # transposed: (m, d)
-    n_iter, status = 0, "iteration limit reached before the criterion was met; raise max_iter or tol"
+    n_iter, status = 0, Status.MAX_ITER
     for n_iter in range(1, max_iter + 1):
         U_old, H_old, error_old = U, H, error
         product = W @ U
@@ -165,10 +166,10 @@ def factorise(
             abs(new - old).max(initial=0) / (tiny + abs(old).max(initial=0)) for new, old in ((U, U_old), (H, H_old))
         )
         if n_iter > 1 and (change <= tol or error_old - error <= tol * max(1.0, error_old)):
-            status = "converged"
+            status = Status.CONVERGED
             break
         if callback is not None and callback(Progress("factorisation", n_iter, max_iter)):
-            status = "stopped by the callback"
+            status = Status.STOPPED
             break
     U = U * np.linalg.norm(H, axis=0)
     length = np.sqrt(np.linalg.norm(U, axis=0))

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs
 from stiefelsync.sync.methods.spectral import largest_clusters, spectral_labels
@@ -64,7 +65,7 @@ def run(
     with watch("rounding"):
         labels = largest_clusters(spectral_labels(V, matchings, universe), universe)
     best, value = labels, objective(labels, matchings)
-    n_iter, status = 0, "iteration limit reached before the labels settled; raise max_iter"
+    n_iter, status = 0, Status.MAX_ITER
     with watch("iterations"):
         for n_iter in range(1, max_iter + 1):
             (rows,) = np.nonzero(labels >= 0)
@@ -74,9 +75,9 @@ def run(
             if reached >= value:
                 best, value = labels, reached
             if np.array_equal(before, labels):
-                status = "converged"
+                status = Status.CONVERGED
                 break
             if callback is not None and callback(Progress("iterations", n_iter, max_iter, reached)):
-                status = "stopped by the callback"
+                status = Status.STOPPED
                 break
     return Outcome(labels=best, status=status, n_iter=n_iter, timings=watch.seconds)

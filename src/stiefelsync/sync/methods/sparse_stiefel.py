@@ -113,6 +113,6 @@ def run(
     with watch("project"):
         labels = project(solved.U, matchings.sizes)
     return Outcome(
-        labels, U=solved.U, status=solved.status.value, n_iter=solved.n_iter, history=solved.history,
+        labels, U=solved.U, status=solved.status, n_iter=solved.n_iter, history=solved.history,
         timings=watch.seconds,
     )  # fmt: skip

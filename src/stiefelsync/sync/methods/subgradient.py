@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, signs
 from stiefelsync.sync.methods._stages import finish
@@ -76,7 +77,7 @@ def run(
     d = V.shape[1]
     best = U = V @ orthonormalise(rng.standard_normal((d, d)).astype(V.dtype))[0]
     identity = np.eye(d, dtype=V.dtype)
-    least, n_iter, status = np.inf, 0, "iteration limit reached before the steps became short; raise max_iter"
+    least, n_iter, status = np.inf, 0, Status.MAX_ITER
     with watch("iterations"):
         for n_iter in range(1, max_iter + 1):
             cost, direction = _l1_in_subspace(U) if penalty is None else _penalised(U, W, penalty)
@@ -85,10 +86,10 @@ def run(
             length = step * (decay ** (n_iter - 1) if decay < 1 else n_iter**-0.5)
             norm = float(np.linalg.norm(direction))
             if length < tol or norm == 0:
-                status = "converged"
+                status = Status.CONVERGED
                 break
             if callback is not None and callback(Progress("iterations", n_iter, max_iter)):
-                status = "stopped by the callback"
+                status = Status.STOPPED
                 break
             move = length * d**0.5 / norm * direction
             U = U @ orthonormalise(identity - move)[0] if penalty is None else orthonormalise(U - move)[0]

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.iterate import Rotation, iterate
+from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.steps import gradient
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._stages import finish, stage_one
@@ -75,7 +76,7 @@ def run(
             callback=relay(callback, "rotation"),
         )
     # That stage two runs for a given number of steps is no failure to converge.
-    status = turned.status.value if turned.status.name == "STOPPED" else "done"
+    status = Status.STOPPED if turned.status is Status.STOPPED else Status.DONE
     return finish(
         turned.U, matchings, universe, watch, p=p, status=status, n_iter=found.n_iter + turned.n_iter,
         history=turned.history,

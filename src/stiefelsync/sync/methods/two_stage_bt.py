@@ -57,7 +57,7 @@ def run(
     Examples
     --------
     >>> problem = Matchings.from_labels([0, 1, 1, 0], [2, 2])
-    >>> run(problem, 2, rng=np.random.default_rng(0)).status
+    >>> str(run(problem, 2, rng=np.random.default_rng(0)).status)
     'converged'
     """
     watch = Stopwatch()
@@ -75,6 +75,6 @@ def run(
             callback=relay(callback, "rotation"),
         )
     return finish(
-        turned.U, matchings, universe, watch, p=p, status=turned.status.value, n_iter=found.n_iter + turned.n_iter,
+        turned.U, matchings, universe, watch, p=p, status=turned.status, n_iter=found.n_iter + turned.n_iter,
         history=turned.history,
     )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.tracks.clusters import Quotient, contract, merge, prune, singletons, untenable
 from stiefelsync.sync.tracks.integer_arrays import runs, trees
@@ -111,7 +112,7 @@ def grow_tracks(
     with watch("labels"):
         labels = number_tracks(grown.track)
         details = _account(matchings, labels, conflicted, grown.rule_of) | {"joins": grown.joins}
-    status = "stopped by the callback" if grown.stopped else "done"
+    status = Status.STOPPED if grown.stopped else Status.DONE
     return Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds, details=details)
 
 
