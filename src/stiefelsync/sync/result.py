@@ -17,7 +17,7 @@ from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
-from stiefelsync.sync.method import METHODS, Outcome
+from stiefelsync.sync.method import METHODS, Callback, Outcome
 
 if TYPE_CHECKING:
     from stiefelsync.matching.universe import UniverseEstimate
@@ -73,6 +73,18 @@ class Synchronisation:
         if self.outcome.labels is None:
             raise InputError(f"method {self.method!r} is not cycle-consistent and gives no labels; use .matchings()")
         return self.outcome.labels
+
+    def extend(self, matchings: Matchings, *, callback: Callback | None = None, **options: Any) -> Synchronisation:
+        """Return the answer to the problem as it is now, re-solving what changed; see :func:`~stiefelsync.sync.extend`.
+
+        Parameters
+        ----------
+        matchings
+            The whole problem: with new objects or matches, or without some.
+        """
+        from stiefelsync.sync.extend import extend  # which needs this class
+
+        return extend(self, matchings, callback=callback, **options)
 
     @property
     def status(self) -> Status:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, regi
 from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
 from stiefelsync.sync.tracks.integer_arrays import trees
 
-__all__ = ["tracks"]
+__all__ = ["Prepared", "prepare", "tracks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -91,22 +91,17 @@ def tracks(
     True
     """
     _check(neighbours, copies, doubt)
-    watch, weighed, alone = Stopwatch(), matchings, np.zeros(matchings.n_matches, dtype=bool)
-    smooth = False
-    if neighbours and matchings.coordinates is not None:
-        with watch("neighbours"):
-            weighed, alone, callback, smooth = _weigh(matchings, neighbours, callback)
-    places = None
-    if copies and matchings.coordinates is not None:
-        places = _places(matchings.coordinates, matchings.offsets) / copies
-    outcome = grow_tracks(weighed, start=start, places=places, callback=callback)
+    watch = Stopwatch()
+    with watch("neighbours"):
+        prepared = prepare(matchings, neighbours=neighbours, copies=copies, callback=callback)
+    outcome = grow_tracks(prepared.weighed, start=start, places=prepared.places, callback=prepared.callback)
     before = labels = cast(Ints, outcome.labels)
     wrong = 1 - np.count_nonzero(matchings.agreeing(labels)) / max(matchings.n_matches, 1)
     hopeless: list[tuple[int, int]] = []
-    if smooth and doubt and wrong >= _CLEAN and outcome.status == "done":
+    if prepared.smooth and doubt and wrong >= _CLEAN and outcome.status == "done":
         with watch("doubts"):
             labels, hopeless = _doubted(matchings, labels, neighbours, doubt)
-    details = _account(outcome, matchings, weighed, alone, before, labels) | {"hopeless": hopeless}
+    details = _account(outcome, matchings, prepared, before, labels) | {"hopeless": hopeless}
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
 
@@ -120,6 +115,41 @@ def _check(neighbours: int, copies: float, doubt: float) -> None:
         )
     if not 0 <= doubt < 1:
         raise InputError(f"the level of doubt is {doubt}; it must be 0 (none) or a share below 1")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A problem as tracks are grown from it.
+
+    Attributes
+    ----------
+    weighed
+        The matches that count, and by how much.
+    alone : (M,) bool
+        The matches that do not.
+    places : (m, 2) float64 or None
+        Positions, in such units that points of an object less than 1 apart are one point found twice.
+    callback
+        Like the one given, but remembering that a stop was asked for.
+    smooth
+        Whether neighbouring matches move alike.
+    """
+
+    weighed: Matchings
+    alone: Bools
+    places: NDArray[np.float64] | None
+    callback: Callback | None
+    smooth: bool
+
+
+def prepare(matchings: Matchings, *, neighbours: int, copies: float, callback: Callback | None = None) -> Prepared:
+    """Weigh the matches by their neighbours and look for points found twice, where positions are known."""
+    weighed, alone, places, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), None, False
+    if neighbours and matchings.coordinates is not None:
+        weighed, alone, callback, smooth = _weigh(matchings, neighbours, callback)
+    if copies and matchings.coordinates is not None:
+        places = _places(matchings.coordinates, matchings.offsets) / copies
+    return Prepared(weighed, alone, places, callback, smooth)
 
 
 def _doubted(matchings: Matchings, labels: Ints, neighbours: int, level: float) -> tuple[Ints, list[tuple[int, int]]]:
@@ -157,18 +187,17 @@ def _weigh(
     return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback, True
 
 
-def _account(
-    outcome: Outcome, matchings: Matchings, weighed: Matchings, alone: Bools, before: Ints, after: Ints
-) -> dict[str, Any]:
+def _account(outcome: Outcome, matchings: Matchings, prepared: Prepared, before: Ints, after: Ints) -> dict[str, Any]:
     """Return the details with the matches without support and the doubtful ones counted among the others.
 
     Of the former those that agree with the tracks all the same are kept.
     """
-    then, now = matchings.agreeing(before), matchings.agreeing(after)
+    alone, now = prepared.alone, matchings.agreeing(after)
+    then = now if before is after else matchings.agreeing(before)
     doubtful = then & ~now & ~alone
     matches = dict(outcome.details["matches"])
     if doubtful.any():
-        conflicted = split(matchings.point_objects, weighed.endpoints)[1]
+        conflicted = split(matchings.point_objects, prepared.weighed.endpoints)[1]
         matches["consistent"] -= int(np.count_nonzero(~conflicted[matchings.endpoints[doubtful, 0]]))
     matches["unsupported"] = int(np.count_nonzero(alone & ~now))
     matches["doubtful"] = int(np.count_nonzero(doubtful))

@@ -1,0 +1,208 @@
+"""Go on from a solved problem: re-solve what has changed and its neighbourhood, leave everything else as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.method import Callback, Stopwatch, find_method
+from stiefelsync.sync.methods.tracks import prepare
+from stiefelsync.sync.outcome import Outcome
+from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.synchronise import synchronise
+from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points, only_pairs
+from stiefelsync.sync.tracks.grow import Tracks, grow_clusters, split
+from stiefelsync.sync.tracks.integer_arrays import ordered, runs
+from stiefelsync.sync.tracks.numbers import Numbers
+
+__all__ = ["extend"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_FIRM = 3  # matches by which a point is firmly held in its track; others of the neighbourhood are placed anew
+
+
+def extend(
+    solved: Synchronisation, matchings: Matchings, *, callback: Callback | None = None, **options: Any
+) -> Synchronisation:
+    """Return the answer to a problem that has grown or changed since it was solved.
+
+    Parameters
+    ----------
+    solved
+        An answer with labels.
+    matchings
+        The problem as it is now: with further objects, further matches, or without some of either. Objects are told by
+        name where both problems have names, else by number, new ones at the end.
+    **options
+        Of the method.
+
+    Returns
+    -------
+    Synchronisation
+        Tracks that nothing has touched keep their labels. A track that changed keeps the label it had most of its
+        points from; new tracks have labels that are free, then further ones.
+
+    Notes
+    -----
+    Method "tracks" dissolves the tracks with a match that is new or gone and grows them anew, with the tracks they have
+    matches with as clusters, less the points that hang on these by a match or two; what that costs depends on how much
+    has changed. Every other method refines the labels it had, all objects against all, as "fast" does from a start:
+    O(nnz + m·d) a sweep.
+
+    Examples
+    --------
+    >>> from stiefelsync import datasets
+    >>> problem, truth = datasets.scene(300, 20, 100, 200, 0.1, 0.3, rng=0)
+    >>> before = synchronise(problem[:19], method="tracks")
+    >>> after = extend(before, problem)
+    >>> after.labels.shape, bool((after.labels[:1900] == before.labels).mean() > 0.5)
+    ((2000,), True)
+    """
+    if not isinstance(matchings, Matchings):
+        raise InputError(f"extend needs the Matchings of the whole problem, got {type(matchings).__name__}")
+    watch = Stopwatch()
+    with watch("changes"):
+        carried = carry_over(solved.input, solved.labels, matchings)
+    if solved.method == "tracks":
+        find_method("tracks").check_options(options)
+        return _extend_tracks(carried, matchings, watch, callback, options)
+    d = max(solved.universe_size, int(matchings.sizes.max(initial=1)))
+    refined = synchronise(matchings, d, method="fast", start=carried.labels, callback=callback, **options)
+    labels = _inherit(carried.labels, refined.labels, np.arange(matchings.n_points))
+    size = max(refined.universe_size, int(labels.max(initial=-1)) + 1)
+    outcome = replace(refined.outcome, labels=labels)
+    return Synchronisation(matchings, solved.method, outcome, size, None, {**watch.seconds, **refined.timings})
+
+
+def _extend_tracks(
+    carried: Carried, matchings: Matchings, watch: Stopwatch, callback: Callback | None, options: dict[str, Any]
+) -> Synchronisation:
+    with watch("changes"):
+        free = _free(carried.labels, changed_points(carried, matchings))
+        held = _held(matchings, carried.labels, free)
+        objects = np.zeros(matchings.n_objects, dtype=bool)
+        objects[matchings.point_objects[held]] = True
+        local = only_pairs(matchings, np.flatnonzero(objects[matchings.pair_objects].all(axis=1)))
+        free |= _loose(local, carried.labels, held)
+    with watch("neighbours"):
+        given = {**find_method("tracks").defaults, **options}
+        prepared = prepare(local, neighbours=given["neighbours"], copies=given["copies"], callback=callback)
+    grown = _grow(prepared.weighed, prepared.places, carried.labels, free, held, watch, prepared.callback)
+    with watch("labels"):
+        labels = carried.labels.copy()
+        labels[held] = _inherit(carried.labels, grown.track, held)
+    status = "stopped by the callback" if grown.stopped else "done"
+    outcome = Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds)
+    return Synchronisation(matchings, "tracks", outcome, int(labels.max(initial=-1)) + 1, None, watch.seconds)
+
+
+def _free(labels: Ints, changed: Bools) -> Bools:
+    """Return which points are to be placed anew: those that changed, and all points of their tracks; shape (m,)."""
+    touched = np.zeros(int(labels.max(initial=-1)) + 2, dtype=bool)
+    touched[labels[changed]] = True  # label -1 is the last entry
+    touched[-1] = False
+    free: Bools = touched[labels] | changed
+    return free
+
+
+def _held(matchings: Matchings, labels: Ints, free: Bools) -> Ints:
+    """Return the points that take part: free ones, and the tracks that these have matches with; ascending."""
+    objects = np.zeros(matchings.n_objects, dtype=bool)
+    objects[matchings.point_objects[free]] = True
+    near = only_pairs(matchings, np.flatnonzero(objects[matchings.pair_objects].any(axis=1)))
+    a, b = near.endpoints.T
+    either = np.flatnonzero(free[a] | free[b])
+    met = _free(labels, np.zeros(len(free), dtype=bool))
+    met[a[either]] = met[b[either]] = True
+    return np.flatnonzero(_free(labels, met) | free)
+
+
+def _loose(local: Matchings, labels: Ints, held: Ints) -> Bools:
+    """Return which of the points that take part hang on their tracks by a match or two; shape (m,)."""
+    a, b = local.endpoints.T
+    inner = np.flatnonzero((labels[a] == labels[b]) & (labels[a] >= 0))
+    degree = np.bincount(np.concatenate([a[inner], b[inner]]), minlength=len(labels))
+    loose = np.zeros(len(labels), dtype=bool)
+    loose[held[degree[held] < _FIRM]] = True
+    return loose
+
+
+def _grow(
+    weighed: Matchings,
+    places: NDArray[np.float64] | None,
+    labels: Ints,
+    free: Bools,
+    held: Ints,
+    watch: Stopwatch,
+    callback: Callback | None,
+) -> Tracks:
+    """Grow the tracks of the points that take part, the free ones alone at first; tracks are named by places in held.
+
+    Matches between two tracks that are not free were weighed before, when these were found to be different.
+    """
+    with watch("components"):
+        place = np.full(len(free), -1, dtype=np.int64)
+        place[held] = np.arange(len(held))
+        ends = weighed.endpoints
+        a, b = ends.T
+        same = (labels[a] == labels[b]) & (labels[a] >= 0)
+        chosen = np.flatnonzero((place[a] >= 0) & (place[b] >= 0) & (free[a] | free[b] | same))
+        ends, objects = place[ends[chosen]], weighed.point_objects[held]
+        fixed = np.flatnonzero(~free[held] & (labels[held] >= 0))
+        first = np.arange(len(held))
+        order = fixed[ordered(labels[held[fixed]])]
+        _, begins, counts = runs(labels[held[order]])
+        first[order] = np.repeat(order[begins], counts)
+        component, conflicted = split(objects, ends, first)
+        numbers, inside = Numbers.of(weighed), np.flatnonzero(conflicted[ends[:, 0]])
+        chosen, ends = chosen[inside], ends[inside]
+        weights = numbers.bounded(weighed.match_weights[chosen])
+        trust = numbers.trust(weights, np.diff(weighed.pair_start)[weighed.match_pairs[chosen]])
+    return grow_clusters(
+        component, conflicted, objects, ends, weights, trust, numbers,
+        first=first, places=None if places is None else places[held], watch=watch, callback=callback,
+    )  # fmt: skip
+
+
+def _inherit(before: Ints, track: Ints, points: Ints) -> Ints:
+    """Return labels for the tracks of some points: the old ones where they can be, then free ones, then new ones.
+
+    Parameters
+    ----------
+    before : (m,) int64
+        Labels of all points; those of the other points are taken.
+    track : (p,) int64
+        Track of each of `points`, under any name; -1, or a track of one point, is unmatched.
+
+    Examples
+    --------
+    >>> _inherit(np.array([0, 0, 1, 1, 2, -1]), np.array([7, 7, 7, 8, 9, 8]), np.arange(6)).tolist()
+    [0, 0, 0, 1, -1, 1]
+    """
+    names, new, sizes = np.unique(track, return_inverse=True, return_counts=True)
+    alone = (sizes < 2) | (names < 0)
+    old, n = before[points], len(names)
+    label = np.full(n, -1, dtype=np.int64)
+    shared = np.flatnonzero((old >= 0) & ~alone[new])
+    key, _, count = runs(np.sort(new[shared] * (int(before.max(initial=-1)) + 1) + old[shared]))
+    heir, of = np.divmod(key, int(before.max(initial=-1)) + 1)
+    # The largest share first: every track claims one label, and every label goes to one of its claimants.
+    order = np.lexsort((heir, of, -count))
+    order = order[np.sort(np.unique(heir[order], return_index=True)[1])]
+    order = order[np.sort(np.unique(of[order], return_index=True)[1])]
+    label[heir[order]] = of[order]
+    taken = np.zeros(int(before.max(initial=-1)) + 2 + n, dtype=bool)
+    elsewhere = np.ones(len(before), dtype=bool)
+    elsewhere[points] = False
+    taken[before[elsewhere & (before >= 0)]] = True
+    taken[label[label >= 0]] = True
+    unnamed = np.flatnonzero((label < 0) & ~alone)
+    label[unnamed] = np.flatnonzero(~taken)[: len(unnamed)]
+    return label[new]
