@@ -13,10 +13,10 @@ import pytest
 import stiefelsync
 
 PUBLIC = """
-    METHODS Callback Comparison ConvergenceWarning CycleError FormatError InputError Inspection Matchings
-    MissingExtraError Outcome Progress Score Status StiefelResult StiefelSyncError Stopwatch Synchronisation
-    UniverseEstimate __version__ compare cycle_error datasets errors estimate_universe inspect io plotting register
-    report score sparse_stiefel synchronise two_stage
+    METHODS Callback Cleaned Comparison ConvergenceWarning Counts CycleError Difference FormatError InputError
+    Inspection Matchings MissingExtraError Outcome Progress Score Status StiefelResult StiefelSyncError Stopwatch
+    Synchronisation UniverseEstimate __version__ clean compare cycle_error datasets difference errors estimate_universe
+    inspect io plotting register report score sparse_stiefel synchronise two_stage
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long
 
 MATCHINGS = """

@@ -13,7 +13,9 @@ from stiefelsync._version import __version__
 
 if TYPE_CHECKING:
     from stiefelsync import datasets, errors, io, plotting, report
+    from stiefelsync.cleaning import Cleaned, clean
     from stiefelsync.errors import ConvergenceWarning, FormatError, InputError, MissingExtraError, StiefelSyncError
+    from stiefelsync.matching.difference import Counts, Difference, difference
     from stiefelsync.matching.inspection import Inspection, inspect
     from stiefelsync.matching.matchings import Matchings
     from stiefelsync.matching.metrics import CycleError, Score, cycle_error, score
@@ -28,9 +30,12 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "Callback",
+    "Cleaned",
     "Comparison",
     "ConvergenceWarning",
+    "Counts",
     "CycleError",
+    "Difference",
     "FormatError",
     "InputError",
     "Inspection",
@@ -46,9 +51,11 @@ __all__ = [
     "Synchronisation",
     "UniverseEstimate",
     "__version__",
+    "clean",
     "compare",
     "cycle_error",
     "datasets",
+    "difference",
     "errors",
     "estimate_universe",
     "inspect",
@@ -64,7 +71,9 @@ __all__ = [
 
 _MODULES = ("datasets", "errors", "io", "plotting", "report")
 _HOMES = {
+    "cleaning": ("Cleaned", "clean"),
     "errors": ("ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError"),
+    "matching.difference": ("Counts", "Difference", "difference"),
     "matching.inspection": ("Inspection", "inspect"),
     "matching.matchings": ("Matchings",),
     "matching.metrics": ("CycleError", "Score", "cycle_error", "score"),

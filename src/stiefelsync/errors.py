@@ -22,11 +22,14 @@ class InputError(StiefelSyncError, ValueError):
     ----------
     match
         Number of the match it is about, in the order given; None where it is about something else.
+    setting
+        Name of the argument or option that the advice is about, so that a program can say how it calls it; None where
+        there is none.
     """
 
-    def __init__(self, message: str, match: int | None = None) -> None:
+    def __init__(self, message: str, match: int | None = None, *, setting: str | None = None) -> None:
         super().__init__(message)
-        self.match = match
+        self.match, self.setting = match, setting
 
 
 class FormatError(InputError):

@@ -13,7 +13,6 @@ import pytest
 from scipy import sparse
 
 from stiefelsync import Matchings, io
-from stiefelsync.sync import Progress
 
 HEADER = "object_a,point_a,object_b,point_b"
 
@@ -118,7 +117,7 @@ BAD_OPTIONS = {
     "universe not used": (["--method", "tracks", "--universe", "40"], "'tracks' finds the size of the universe itself"),
     "option of another method": (
         ["--option", "copies=0"],
-        "'copies' is an option of method tracks; add --method tracks",
+        "'copies' is an option of method tracks; choose method='tracks' for it (here: --method)",
     ),
     "unknown method": (["--method", "fastt"], "unknown method 'fastt'; did you mean 'fast'?"),
     "unknown format": (["--format", "npy"], "unknown format 'npy'; did you mean 'npz'?"),
@@ -126,6 +125,8 @@ BAD_OPTIONS = {
     "unknown precision": (["--method", "spectral", "--option", "dtype=float16"], "unknown dtype 'float16'"),
     "option without a value": (["--option", "tol"], "write --option tol=VALUE"),
     "picture of unknown kind": (["--plot", "picture.bmp"], "must end in .png, .pdf or .svg"),
+    "option misspelt": (["--option", "weightd=true"], "unknown option 'weightd'; did you mean 'weighted'?"),
+    "images without a report": (["--images", "."], "none is wanted; name it with report= (here: --report)"),
     "negative seed": (["--seed", "-1"], "--seed"),
     "unknown flag": (["--metod", "fast"], "--metod"),
 }
@@ -152,14 +153,14 @@ def test_unwritable_output_is_found_before_the_work(run, problem, tmp_path, monk
     def never(*_: object, **__: object) -> None:
         raise AssertionError("worked before looking at the output")
 
-    monkeypatch.setattr("stiefelsync.cli.sync.synchronise", never)
+    monkeypatch.setattr("stiefelsync.cleaning.synchronise", never)
     (tmp_path / "folder").mkdir()
     cases = {
         tmp_path / "folder": "is a folder; name a file to write",
         tmp_path / "absent" / "out.npz": "does not exist; make it first",
         problem / "out.npz": "does not exist; make it first",
         tmp_path / "out.unknown": "tells no format",
-        tmp_path / "out.db": "name that one with like= (--like)",
+        tmp_path / "out.db": "name that one with like= (here: --like)",
     }
     for output, message in cases.items():
         assert message in run("sync", problem, "-o", output, code=2).stderr
@@ -240,10 +241,9 @@ def test_real_process_exit_code_and_no_traceback(tmp_path):
 
 
 def test_interrupt_writes_nothing(run, problem, tmp_path, monkeypatch):
-    def interrupted(*_: object, callback, **__: object) -> None:
-        callback(Progress("solving", 1, 10, objective=1.0, sparsity=0.5))
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stiefelsync.cli.sync.synchronise", interrupted)
+    monkeypatch.setattr("stiefelsync.cleaning.synchronise", interrupted)
     assert "interrupted: the work ended early" in run("sync", problem, "-o", tmp_path / "out.npz", code=130).stderr
     assert [*tmp_path.iterdir()] == [problem]

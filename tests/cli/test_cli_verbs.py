@@ -115,7 +115,12 @@ def test_sync_writes_a_consistent_file_and_says_what_changed(run, document, prob
     assert hashlib.sha256(problem.read_bytes()).hexdigest() == digest
     table = run("sync", problem, "-o", out, "--universe", 12, "--seed", 1, "--force").stdout
     assert f"{common:,} kept" in table
-    assert "gap" in table
+    assert "s in all" in table
+    assert "gap" not in table
+    assert "gap" not in told
+    certified = document("sync", problem, "-o", out, "--universe", 12, "--seed", 1, "--certificate", "--force")
+    assert certified["objective"] == told["objective"] <= certified["upper_bound"]
+    assert "gap" in run("sync", problem, "-o", out, "--universe", 12, "--certificate", "--force").stdout
 
 
 def test_sync_without_adding_keeps_a_subset(run, problem, tmp_path):
@@ -172,11 +177,11 @@ def test_tracks_hold_what_follows_also_where_it_is_not_asked_for(document, probl
     page, out = tmp_path / "page.html", tmp_path / "tracks.csv"
     told = document("sync", problem, "-o", out, "--to", "tracks", "--method", "fast", "--no-add", "--report", page)
     assert told["matches_after"] == io.read(out).n_matches > told["matches_kept"]
-    assert "without --add" not in page.read_text(encoding="utf-8")
+    assert "on this page only" not in page.read_text(encoding="utf-8")
 
 
 def test_the_page_says_what_the_file_does_not_have(run, problem, tmp_path):
-    page, said = tmp_path / "page.html", "without --add they are not written to out.h5."
+    page, said = tmp_path / "page.html", "are shown on this page only; out.h5 does not hold them."
     command = ("sync", problem, "-o", tmp_path / "out.h5", "--method", "fast", "--report", page)
     run(*command)
     text = page.read_text(encoding="utf-8")
@@ -344,7 +349,10 @@ def test_options_of_formats(run, document, tmp_path):
     rows = "object_a,point_a,object_b,point_b,weight\na,0,b,0,1\na,0,b,1,5\nb,1,c,0,1\n"
     (tmp_path / "many.csv").write_text(rows)
     repair = ("--option", "one_to_many=repair")
-    assert "--option one_to_many='repair' keeps" in run("inspect", tmp_path / "many.csv", code=2).stderr
+    assert (
+        "one_to_many='repair' keeps the heaviest) (here: --option one_to_many=VALUE)"
+        in run("inspect", tmp_path / "many.csv", code=2).stderr
+    )
     found = document("inspect", tmp_path / "many.csv", *repair)
     assert (found["matches"], found["repair"]) == (2, {"duplicates": 0, "second_partners": 1})
     told = run("inspect", tmp_path / "many.csv", *repair).stdout
@@ -429,7 +437,7 @@ def test_reproduce_says_how_to_get_the_data(run, tmp_path, monkeypatch):
     monkeypatch.setattr("stiefelsync.datasets.fetch.cache_dir", lambda: tmp_path / "cache")
     for experiment in ("house", "house-matches", "house-ablation", "all"):
         told = run("reproduce", experiment, "--quick", "--output", tmp_path / "first", code=2).stderr
-        assert "(reproduce: --download)" in told
+        assert "(here: --download)" in told
     (tmp_path / "data" / "house").mkdir(parents=True)
     (tmp_path / "data" / "house" / "house_sync_data.mat").write_bytes(b"something else")
     monkeypatch.setenv("STIEFELSYNC_DATA", str(tmp_path / "data"))

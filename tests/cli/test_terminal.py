@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import math
@@ -10,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from stiefelsync import ConvergenceWarning
+from stiefelsync import ConvergenceWarning, synchronise
 from stiefelsync.cli import terminal
 from stiefelsync.sync import Progress
 
@@ -37,10 +38,18 @@ def test_the_bar_shows_stage_objective_sparsity_and_time_left(monkeypatch):
 
 def test_no_bar_where_no_one_watches(capsys):
     with terminal.progress("synchronising") as update:
-        update(Progress("solving", 1, 10))
+        assert update is None
     with terminal.track("comparing", 3) as advance:
         advance(1, "fast")
     assert capsys.readouterr() == ("", "")
+
+
+def test_no_bar_for_those_who_want_quiet(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with terminal.progress("synchronising", quiet=True) as update:
+        assert update is None
+    assert stream.getvalue() == ""
 
 
 def test_json_holds_only_json(capsys):
@@ -71,15 +80,13 @@ def test_long_messages_are_not_broken(capsys):
 def test_warnings_become_one_line_on_stderr(run, problem, tmp_path, monkeypatch):
     import warnings
 
-    from stiefelsync.cli import sync
-
-    original = sync.synchronise
+    original = synchronise
 
     def warns(*arguments: object, **options: object) -> object:
         warnings.warn("no separated eigenspace", ConvergenceWarning, stacklevel=2)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(sync, "synchronise", warns)
+    monkeypatch.setattr(importlib.import_module("stiefelsync.cleaning"), "synchronise", warns)
     result = run("sync", problem, "-o", tmp_path / "out.npz", "--method", "union-find")
     assert result.stderr == "warning: no separated eigenspace\n"
 

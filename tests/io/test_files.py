@@ -90,9 +90,7 @@ def test_a_file_that_is_there_stays_unless_forced(tmp_path):
     path.write_text("old")
     with pytest.raises(InputError) as caught, replacing(path):
         raise AssertionError("began to write")
-    assert str(caught.value) == (
-        f"{path} is there already; choose another output, or replace it with force=True (--force)"
-    )
+    assert str(caught.value) == (f"{path} is there already; choose another output, or replace it with force=True")
     with replacing(path, force=True) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new"

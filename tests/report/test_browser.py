@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,8 @@ import pytest
 from stiefelsync import io
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report import change, render, save, write_report
+from stiefelsync.report import encoded, render, write_report
+from stiefelsync.report.numbers import per_object
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
@@ -78,13 +79,13 @@ def show(browser: sync_api.Browser) -> Iterator[Callable[..., Opened]]:
 
 def drive(opened: Opened, result: Synchronisation) -> None:
     """Use every control of the viewer and compare what is drawn with the result."""
-    page, found = opened.page, change(result.input, result)
+    page, found = opened.page, result.difference
     page.locator("#lines").select_option("all")
     i, j = (int(page.locator(name).input_value()) for name in ("#first", "#second"))
 
     def expected(i: int, j: int, least: float = 0.0) -> dict[str, int]:
         here = (result.input.pair_objects[result.input.match_pairs] == sorted((i, j))).all(axis=1)
-        here &= np.round(100 * found.support.clip(0, 1)) >= least
+        here &= np.round(100 * result.confidence.clip(0, 1)) >= least
         kept, removed = int((here & found.kept).sum()), int((here & ~found.kept).sum())
         added = 0 if least else len(found.added.pair(i, j))  # these have no confidence
         return {"before": kept + removed, "after": kept + added, "removed": removed, "added": added}
@@ -147,7 +148,7 @@ def drive(opened: Opened, result: Synchronisation) -> None:
 
     page.locator(".sortable thead button", has_text="Removed").click()
     shown = page.locator(".sortable tbody tr").evaluate_all("rows => rows.map(r => Number(r.cells[3].dataset.value))")
-    assert shown == sorted(found.per_object()["removed"].tolist(), reverse=True)
+    assert shown == sorted(per_object(found)["removed"].tolist(), reverse=True)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -217,9 +218,9 @@ def test_nothing_to_show(tmp_path: Path, show) -> None:
 
 
 def test_what_only_would_follow_is_no_part_of_the_answer(photographed, tmp_path: Path, show) -> None:
-    found, (i, j) = change(photographed.input, photographed), (0, 1)
-    page = save(render(photographed.input, photographed, adds=False), tmp_path / "castle.html")
-    opened = show(page)
+    found, (i, j) = replace(photographed.difference, adds=False), (0, 1)
+    (tmp_path / "castle.html").write_bytes(encoded(render(found, photographed)))
+    opened = show(tmp_path / "castle.html")
     opened.page.locator(".map[data-kind=after]").focus()
     kept = int(found.kept[(found.input.pair_objects[found.input.match_pairs] == (i, j)).all(axis=1)].sum())
     more = len(found.added.pair(i, j))
@@ -240,7 +241,9 @@ def test_what_only_would_follow_is_no_part_of_the_answer(photographed, tmp_path:
 def test_sceaux(data_dir: Path, tmp_path: Path, show) -> None:
     problem = io.read(data_dir / "sceaux" / "database.db")
     result = synchronise(problem, method="tracks")
-    path = write_report(tmp_path / "sceaux.html", problem, result, images=data_dir / "sceaux" / "images")
+    path = write_report(
+        tmp_path / "sceaux.html", problem, result, images=data_dir / "sceaux" / "images", certificate=True
+    )
     assert path.stat().st_size < 15_000_000
     opened = show(path)
     drive(opened, result)

@@ -8,12 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from stiefelsync.datasets import synthetic
-from stiefelsync.errors import InputError
+from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report.collect import Change, change, match_matrix, worst_conflicts
+from stiefelsync.report.conflicts import worst_conflicts
+from stiefelsync.report.numbers import match_matrix, per_object, track_bins
 from stiefelsync.report.viewer import choose_pairs, pack_objects, pack_pairs
-from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 
 
@@ -26,44 +25,12 @@ def decoded(text: str, dtype: str) -> np.ndarray:
 
 
 @pytest.fixture
-def found(plain: Synchronisation) -> Change:
-    return change(plain.input, plain)
+def found(plain: Synchronisation) -> Difference:
+    return plain.difference
 
 
-def test_kept_removed_and_added_are_the_set_differences(plain: Synchronisation, found: Change) -> None:
-    before, after = as_set(plain.input), as_set(plain.matchings())
-    assert as_set(plain.input.keep(found.kept)) == before & after
-    assert found.removed == len(before - after) > 0
-    assert as_set(found.added) == after - before
-    assert found.after.matches == len(after)
-
-
-def test_matches_alone_give_the_same_difference_without_confidence(plain: Synchronisation, found: Change) -> None:
-    other = change(plain.input, plain.matchings())
-    assert np.array_equal(other.kept, found.kept)
-    assert other.added == found.added
-    assert other.support is None
-    assert np.array_equal(found.support, plain.confidence)
-
-
-def test_a_method_that_is_not_consistent_has_no_confidence(plain: Synchronisation) -> None:
-    result = Synchronisation(plain.input, "same", Outcome(matchings=plain.input), 12)
-    found = change(plain.input, result)
-    assert found.support is None
-    assert found.removed == 0
-    assert found.after.conflicts == found.before.conflicts > 0
-
-
-def test_tracks_after_are_the_labels_seen_twice(plain: Synchronisation, found: Change) -> None:
-    counts = np.bincount(plain.labels)
-    assert found.after.tracks == (counts > 1).sum()
-    assert found.after.matched_points == counts[counts > 1].sum()
-    assert found.after.conflicts == 0
-    assert found.after.mean_length == pytest.approx(counts[counts > 1].mean())
-
-
-def test_every_object_counts_the_matches_that_touch_it(plain: Synchronisation, found: Change) -> None:
-    counts = found.per_object()
+def test_every_object_counts_the_matches_that_touch_it(plain: Synchronisation, found: Difference) -> None:
+    counts = per_object(found)
     owner = plain.input.point_objects
     removed = as_set(plain.input) - as_set(plain.matchings())
     for i in range(plain.input.n_objects):
@@ -73,21 +40,21 @@ def test_every_object_counts_the_matches_that_touch_it(plain: Synchronisation, f
 
 
 @pytest.mark.parametrize("limit", [160, 4])
-def test_the_matrix_counts_every_match_once_on_each_side(found: Change, limit: int) -> None:
+def test_the_matrix_counts_every_match_once_on_each_side(found: Difference, limit: int) -> None:
     bounds, counts = match_matrix(found, limit)
     assert bounds[0] == 0
     assert bounds[-1] == found.input.n_objects
-    for key, total in [("before", found.input.n_matches), ("removed", found.removed)]:
+    for key, total in [("before", found.input.n_matches), ("removed", found.counts.removed)]:
         assert np.array_equal(counts[key], counts[key].T)
         assert np.triu(counts[key]).sum() == total
     if limit > 9:
         assert counts["before"][2, 5] == len(found.input.pair(2, 5))
 
 
-def test_the_histogram_loses_no_track_however_long(found: Change) -> None:
+def test_the_histogram_loses_no_track_however_long(found: Difference) -> None:
     chain = Matchings.from_labels(np.zeros(500, dtype=int), np.ones(500, dtype=int))
-    for one in (found, change(chain, chain)):
-        bins = one.track_bins(limit=10)
+    for one in (found, difference(chain, chain)):
+        bins = track_bins(one, limit=10)
         assert len(bins) <= 10
         assert sum(b.before for b in bins) == one.before.tracks
         assert sum(b.after for b in bins) == one.after.tracks
@@ -103,12 +70,32 @@ def test_the_worst_conflict_is_the_one_with_most_surplus() -> None:
         [5, 2, 2, 1],
     )
     labels = np.array([0, -1, 1, -1, -1, 0, 1, 0, 1, 1])
-    worst = worst_conflicts(change(before, Synchronisation(before, "hand", Outcome(labels=labels), 2)))
+    worst = worst_conflicts(difference(before, labels))
     assert [(c.points, c.objects) for c in worst] == [(6, 4), (4, 3)]
     assert worst[0].tracks == ((2, 6, 8, 9),)
     assert worst[0].alone == (3, 4)
     assert worst[1].tracks == ((0, 5, 7),)
     assert worst[1].n_alone == 1
+
+
+def test_the_order_of_conflicts_is_surplus_then_points_then_place() -> None:
+    """Each conflict is a chain of points of the objects listed; a repeated object is its surplus."""
+    small, large, deep = [0, 1, 2, 0], [0, 1, 2, 3, 4, 5, 0], [0, 1, 2, 0, 1]
+    sizes, objects, points, first = np.zeros(6, dtype=int), [], [], []
+    for chain in (small, large, deep, small):
+        ends = []
+        for o in chain:
+            ends.append((o, sizes[o]))
+            sizes[o] += 1
+        first.append(ends[0][1])
+        for (i, a), (j, b) in pairwise(ends):
+            objects.append([i, j])
+            points.append([a, b])
+    before = Matchings.from_arrays(objects, points, sizes)
+    listed = worst_conflicts(difference(before, np.full(before.n_points, -1)))
+    assert [(one.points, one.objects) for one in listed] == [(5, 3), (7, 6), (4, 3), (4, 3)]
+    # All first points are of object 0, whose points are numbered as the chains are listed.
+    assert [min(one.alone) for one in listed] == [first[2], first[1], first[0], first[3]]
 
 
 def test_long_conflicts_are_shortened_and_say_so() -> None:
@@ -118,9 +105,7 @@ def test_long_conflicts_are_shortened_and_say_so() -> None:
     chain = {(1, 3): [[i, i] for i in range(n)], (0, 3): [[i + 1, i] for i in range(n - 1)]}
     before = Matchings.from_pairs({**pairs, **chain}, [n, n, 1, n])
     answer = np.concatenate([labels, [0], np.full(n, -1)])
-    (worst,) = worst_conflicts(
-        change(before, Synchronisation(before, "hand", Outcome(labels=answer), n)), rows=3, row_length=5
-    )
+    (worst,) = worst_conflicts(difference(before, answer), rows=3, row_length=5)
     assert worst.points == 3 * n + 1
     assert worst.n_tracks == n
     assert worst.track_lengths == (3, 2, 2)
@@ -128,33 +113,13 @@ def test_long_conflicts_are_shortened_and_say_so() -> None:
     assert worst.n_alone == n
 
 
-def test_a_result_of_another_problem_is_refused(plain: Synchronisation) -> None:
-    other, _ = synthetic(12, 9, 0.7, 0.3, rng=4)
-    with pytest.raises(InputError, match="pass the matches that were synchronised"):
-        change(other, plain)
-    with pytest.raises(InputError, match="the matches after have 2 objects, those before 9"):
-        change(plain.input, Matchings.from_labels([0, 0], [1, 1]))
-
-
-def test_matches_afterwards_are_found_by_name_and_may_lack_what_is_unmatched() -> None:
-    before = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0]]}, [2, 2, 1], names=["a", "b", "c"])
-    found = change(before, Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], names=["b", "a"]))
-    assert found.kept.tolist() == [True, False, False]
-    assert found.added.n_matches == 0
-    with pytest.raises(InputError, match="about 'x', which those before do not know"):
-        change(before, Matchings.from_labels([0, 0], [1, 1], names=["a", "x"]))
-    with pytest.raises(InputError, match="'c' has 2 points after and 1 before"):
-        change(before, Matchings.from_labels([0, 0, 1], [1, 2], names=["a", "c"]))
-
-
 def test_the_viewer_takes_the_pairs_that_lost_most_and_packs_them_without_loss(photographed: Synchronisation) -> None:
-    found = change(photographed.input, photographed)
+    found = photographed.difference
     table = choose_pairs(found, max_pairs=4, max_matches=10**6)
     assert table.embedded.sum() == 4
-    assert table.left_out == len(table.objects) - 4
     assert (np.diff(table.removed) <= 0).all()
     assert table.kept.sum() + table.removed.sum() == found.input.n_matches
-    packed, used = pack_pairs(found, table)
+    packed, used = pack_pairs(found, table, photographed.confidence)
     objects = pack_objects(found, used, dict.fromkeys(used, (640, 480)))
     before, after = as_set(found.input), as_set(photographed.matchings())
     for pair in packed:
@@ -174,7 +139,7 @@ def test_the_viewer_takes_the_pairs_that_lost_most_and_packs_them_without_loss(p
 
 
 def test_pairs_that_do_not_fit_are_left_out_and_smaller_ones_still_taken(plain: Synchronisation) -> None:
-    table = choose_pairs(change(plain.input, plain), max_pairs=100, max_matches=30)
+    table = choose_pairs(plain.difference, max_pairs=100, max_matches=30)
     sizes = table.kept + table.removed + table.added
     assert 0 < sizes[table.embedded].sum() <= 30
     assert sizes[~table.embedded].min() > 30 - sizes[table.embedded].sum()
@@ -182,7 +147,7 @@ def test_pairs_that_do_not_fit_are_left_out_and_smaller_ones_still_taken(plain: 
 
 def test_points_without_a_finite_position_lie_in_the_middle() -> None:
     problem = Matchings.from_labels([0, 1, 0, 1], [2, 2], coordinates=[[np.nan, 0], [4, 4], [0, 0], [8, 2]])
-    found = change(problem, problem)
+    found = difference(problem, problem)
     packed, used = pack_pairs(found, choose_pairs(found, max_pairs=1, max_matches=9))
     places = decoded(pack_objects(found, used, {})[0]["xy"], "<u2").reshape(-1, 2)
     assert places[0, 0] == pytest.approx(32768, abs=1)

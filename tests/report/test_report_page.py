@@ -8,6 +8,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,9 +17,10 @@ import pytest
 from PIL import Image
 
 from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.matching.difference import difference
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report import add_notes, render, write_report
+from stiefelsync.report import render, write_report
 from stiefelsync.report.pictures import find_images, take_pictures
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
@@ -65,7 +67,7 @@ def nasty_problem() -> Synchronisation:
 
 def test_no_name_title_or_method_becomes_markup() -> None:
     result = nasty_problem()
-    page = render(result.input, result, title="<script>alert(2)</script>")
+    page = render(result.difference, result, title="<script>alert(2)</script>")
     elements = Elements(page)
     assert "<script>alert" not in page
     assert "\u2028" not in "".join(elements.scripts)
@@ -83,7 +85,7 @@ def test_a_name_that_is_not_utf8_can_be_written(tmp_path: Path) -> None:
 
 
 def test_the_page_refers_to_nothing_outside_itself(photographed: Synchronisation, photographs: Path) -> None:
-    page = render(photographed.input, photographed, images=photographs)
+    page = render(photographed.difference, photographed, images=photographs)
     for _, attributes in Elements(page).found:
         for name in ("src", "href", "srcset", "action", "data"):
             value = attributes.get(name) or ""
@@ -95,13 +97,13 @@ def test_the_page_refers_to_nothing_outside_itself(photographed: Synchronisation
 
 
 def test_the_policy_allows_exactly_the_program_of_the_page(plain: Synchronisation) -> None:
-    page = render(plain.input, plain)
+    page = render(plain.difference, plain)
     digest = base64.b64encode(hashlib.sha256(Elements(page).scripts[1].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in page
 
 
 def test_the_story_is_told_in_numbers(plain: Synchronisation) -> None:
-    page = render(plain.input, plain)
+    page = render(plain.difference, plain)
     kept, added = int(plain.kept.sum()), plain.added().n_matches
     removed = plain.input.n_matches - kept
     assert f"{kept} of {plain.input.n_matches} matches kept" in page
@@ -110,7 +112,7 @@ def test_the_story_is_told_in_numbers(plain: Synchronisation) -> None:
 
 
 def test_what_would_follow_is_not_counted_as_part_of_the_answer(plain: Synchronisation) -> None:
-    page = render(plain.input, plain, adds=False)
+    page = render(replace(plain.difference, adds=False), plain)
     kept, added = plain.input.keep(plain.kept), plain.added().n_matches
     removed = plain.input.n_matches - kept.n_matches
     assert f"{removed} removed, {added} more would follow. " in page
@@ -123,15 +125,40 @@ def test_what_would_follow_is_not_counted_as_part_of_the_answer(plain: Synchroni
 
 def test_why_matches_were_removed(plain: Synchronisation) -> None:
     outcome = Outcome(labels=plain.labels, details={"points": {}, "matches": {"unsupported": 3}})
-    page = render(plain.input, Synchronisation(plain.input, "tracks", outcome, plain.universe_size))
+    page = render(plain.difference, Synchronisation(plain.input, "tracks", outcome, plain.universe_size))
     others = plain.input.n_matches - int(plain.kept.sum()) - 3
     assert f"3 move unlike their neighbours, {others} contradict the tracks" in page
-    assert "unlike their neighbours" not in render(plain.input, plain)
+    assert "unlike their neighbours" not in render(plain.difference, plain)
+
+
+def test_the_certificate_is_shown_only_on_request(plain: Synchronisation, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Synchronisation(plain.input, "truth", plain.outcome, plain.universe_size)
+    said = f"of at most {plain.upper_bound:,.0f}, gap "
+    assert said in render(fresh.difference, fresh, certificate=True)
+    monkeypatch.setattr("stiefelsync.sync.result.upper_bound", None)
+    fresh = Synchronisation(plain.input, "truth", plain.outcome, plain.universe_size)
+    assert said not in render(fresh.difference, fresh)
+
+
+def test_an_answer_without_labels_has_no_confidence(plain: Synchronisation) -> None:
+    same = Synchronisation(plain.input, "same", Outcome(matchings=plain.input), 12)
+    for result, known in ((plain, True), (same, False)):
+        packed = json.loads(Elements(render(result.difference, result)).scripts[0])["pairs"][0]
+        support = np.frombuffer(base64.b64decode(packed["support"]), "u1")[: packed["kept"] + packed["removed"]]
+        assert (support <= 100).all() == known
+        assert (support == 255).all() != known
+
+
+def test_a_result_of_another_problem_is_refused(plain: Synchronisation, tmp_path: Path) -> None:
+    other = plain.input.keep(np.arange(plain.input.n_matches) > 0)
+    with pytest.raises(InputError, match="pass the matches that were synchronised"):
+        write_report(tmp_path / "page.html", other, plain)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_notes_are_text() -> None:
     result = nasty_problem()
-    page = add_notes(render(result.input, result, title="<!-- notes -->"), ["<script>alert(3)</script>"])
+    page = render(result.difference, result, notes=["<script>alert(3)</script>"])
     assert page.count("alert(3)") == 1
     assert "<script>alert" not in page
 
@@ -147,11 +174,11 @@ def test_notes_are_text() -> None:
     ids=["nothing", "no matches", "one match", "one position unknown"],
 )
 def test_small_problems_have_a_page_too(problem: Matchings) -> None:
-    assert "</html>" in render(problem, problem)
+    assert "</html>" in render(difference(problem, problem))
 
 
 def test_what_is_left_out_is_named(photographed: Synchronisation) -> None:
-    page = render(photographed.input, photographed, max_pairs=3)
+    page = render(photographed.difference, photographed, max_pairs=3)
     pairs = len(np.unique(np.concatenate([photographed.input.pair_objects, photographed.added().pair_objects]), axis=0))
     assert f"{pairs - 3} of {pairs} pairs are not in the viewer" in page
     listed = re.search(r'<ul class="columns">(.*?)</ul>', page, re.S)
@@ -169,7 +196,7 @@ def test_a_large_problem_keeps_the_page_small() -> None:
     pairs = {(i, i + s): np.stack([place[i], place[i + s]], 1) for i in range(k - 3) for s in (1, 2, 3)}
     problem = Matchings.from_pairs(pairs, np.full(k, n), coordinates=np.zeros((k * n, 2)))
     half = problem.keep(np.random.default_rng(1).random(problem.n_matches) < 0.9)
-    assert len(render(problem, half)) < 6_000_000
+    assert len(render(difference(problem, half))) < 6_000_000
 
 
 def test_interrupted_writing_leaves_the_old_page(
@@ -214,7 +241,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, "stiefelsync.report.pictures")
     with pytest.raises(MissingExtraError, match=r'pip install "stiefelsync\[report\]"'):
-        render(photographed.input, photographed, images=photographs)
+        render(photographed.difference, photographed, images=photographs)
 
 
 # ---------------------------------------------------------------- images
@@ -265,7 +292,7 @@ def test_normalised_positions_are_drawn_where_their_pixels_are(
     )
     answer = Synchronisation(normalised, "truth", photographed.outcome, photographed.universe_size)
     drawn = [
-        json.loads(Elements(render(result.input, result, images=photographs)).scripts[0])["objects"]
+        json.loads(Elements(render(result.difference, result, images=photographs)).scripts[0])["objects"]
         for result in (photographed, answer)
     ]
     assert drawn[0].keys() == drawn[1].keys()
@@ -284,7 +311,7 @@ def test_normalised_positions_are_drawn_where_their_pixels_are(
 
 def test_without_coordinates_there_are_no_photographs(photographed: Synchronisation, photographs: Path) -> None:
     bare = Matchings.from_pairs(photographed.input.pairs(), photographed.input.sizes, names=photographed.input.names)
-    page = render(bare, bare, images=photographs)
+    page = render(difference(bare, bare), images=photographs)
     assert json.loads(Elements(page).scripts[0])["photographs"] == {}
     assert "data:image/jpeg" not in page
     assert "The photographs are not shown: these points have no coordinates." in page
@@ -306,11 +333,11 @@ def test_missing_and_unreadable_images_are_named(
     for name in names[1:]:
         (tmp_path / name).write_bytes((photographs / name).read_bytes())
     (tmp_path / names[2]).write_bytes(b"no image")
-    page = render(photographed.input, photographed, images=tmp_path)
+    page = render(photographed.difference, photographed, images=tmp_path)
     assert f"No image found for {names[0]}." in page
     assert f"No readable image for {names[2]}." in page
 
 
 def test_images_need_names(plain: Synchronisation, photographs: Path) -> None:
     with pytest.raises(InputError, match="these objects have no names"):
-        render(plain.input, plain, images=photographs)
+        render(plain.difference, plain, images=photographs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import warnings
@@ -16,7 +15,6 @@ from stiefelsync._version import __version__
 from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain, print_anything
 from stiefelsync.errors import StiefelSyncError
-from stiefelsync.io import FORMATS
 
 __all__ = ["app", "main"]
 
@@ -28,10 +26,13 @@ BAD_INPUT, INTERRUPTED, NO_READER = 2, 130, 141
 _ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
-def _for_the_shell(message: str) -> str:
-    """Return a message of the library with the options of formats named as one types them here."""
-    names = {name for known in FORMATS.values() for name in known.read_options + known.write_options}
-    return re.sub(rf"(?<!\S)(?={'|'.join(f'{name}=' for name in sorted(names))})", "--option ", message)
+def _advice(error: StiefelSyncError, ctx: typer.Context) -> str:
+    """Return the message of an error of the library, and how the setting that it advises on is called here."""
+    setting = getattr(error, "setting", None)
+    verb = ctx.command.get_command(ctx, ctx.invoked_subcommand)  # type: ignore[attr-defined]
+    flags = {parameter.name: parameter.opts for parameter in verb.params}
+    names = [*flags.get(setting, []), *(f"--option {setting}=VALUE" for _ in flags.get("option", []))]
+    return str(error) if setting is None or not names else f"{error} (here: {names[0]})"
 
 
 class Verbs(TyperGroup):
@@ -47,7 +48,7 @@ class Verbs(TyperGroup):
             except BrokenPipeError:
                 raise  # the reader of our output has gone: nothing to complain about, and no one to complain to
             except StiefelSyncError as error:
-                complain("error", _for_the_shell(str(error)))
+                complain("error", _advice(error, ctx))
             except OSError as error:
                 where = f"{error.filename}: " if error.filename else ""
                 complain("error", f"{where}{error.strerror or error}")

@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from stiefelsync import io
-from stiefelsync.cli.options import Force, Format, Input, Json, Options, Seed, Universe, parse_universe, read, share_out
+from stiefelsync.cli.options import Force, Format, Input, Json, Options, Seed, Universe, parse_options, parse_universe
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
 from stiefelsync.io.convert import find
 from stiefelsync.io.files import check_outputs, replacing
@@ -61,10 +61,9 @@ def run(
 
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
     """
-    reader = io.detect(input) if format is None else find(format)
-    reads = [input, truth, *reader.files_of(share_out(option, reader=reader.read_options)["reader"])]
-    check_outputs([csv], reads=reads, force=force)
-    problem = read(input, format, option)
+    reader, given = io.detect(input) if format is None else find(format), parse_options(option)
+    check_outputs([csv], reads=[input, truth, *reader.files_of(given)], force=force)
+    problem = io.read(input, reader.name, **given)
     known = io.read_truth(input) if truth is None else _read_truth(truth)
     size = parse_universe(universe)
     if methods is None:

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Add, Force, Format, Input, Json, Like, Options, To, Unused, share_out
+from stiefelsync.cli.options import Add, Force, Format, Input, Json, Like, Options, Quiet, To, Unused, parse_options
 from stiefelsync.cli.terminal import show, show_json
-from stiefelsync.io.convert import find, output_format
 
 __all__ = ["run"]
 
@@ -26,6 +25,7 @@ def run(
     add: Add = None,
     option: Options = [],  # noqa: B006  typer copies it
     force: Force = False,
+    quiet: Quiet = False,
     json: Json = False,
     seed: Unused = 0,
 ) -> None:
@@ -35,14 +35,10 @@ def run(
     Example: stiefelsync convert clean.db tracks.csv --to tracks
     Example: stiefelsync convert consistent.csv clean.db --like database.db
     """
-    reader = io.detect(input) if format is None else find(format)
-    writer = output_format(output, to, input if like is None else like)
-    given = share_out(option, reader=reader.read_options, writer=writer.write_options)
     lost = io.convert(
-        input, output, source_format=format, target_format=to, like=like, add=add, force=force,
-        read_options=given["reader"], write_options=given["writer"],
-    )  # fmt: skip
+        input, output, source_format=format, target_format=to, like=like, add=add, force=force, **parse_options(option)
+    )
     if json:
         show_json({"input": str(input), "output": str(output), "lost": lost})
-    else:
+    elif not quiet:
         show(f"wrote {output}", *(lost or ["nothing was lost"]))

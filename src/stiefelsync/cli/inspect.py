@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from stiefelsync.cli.options import Format, Input, Json, Options, Seed, read
+from stiefelsync import io
+from stiefelsync.cli.options import Format, Input, Json, Options, Quiet, Seed, parse_options
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.errors import counted
 from stiefelsync.matching.inspection import NEAR, Inspection, inspect
@@ -24,6 +25,7 @@ def run(
         int | None, typer.Option("--max-conflicts", min=0, help="Exit with code 1 when there are more conflicts.")
     ] = None,
     option: Options = [],  # noqa: B006  typer copies it
+    quiet: Quiet = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -33,11 +35,11 @@ def run(
 
     Example: stiefelsync inspect database.db --max-conflicts 0
     """
-    found = inspect(read(input, format, option), rng=seed)
+    found = inspect(io.read(input, format, **parse_options(option)), rng=seed)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:
         show_json({"input": str(input), **asdict(found), "max_conflicts": max_conflicts, "exceeded": exceeded})
-    else:
+    elif not quiet:
         show(facts(str(input), _lines(found)))
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")

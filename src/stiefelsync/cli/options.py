@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from stiefelsync import io
-from stiefelsync.errors import InputError, unknown_name
-from stiefelsync.io.convert import find
-from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync import METHODS
+from stiefelsync.errors import InputError
 
 __all__ = [
-    "Add", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Seed", "To", "Universe",
-    "Unused", "parse_universe", "read", "share_out",
+    "Add", "Certificate", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Quiet", "Seed",
+    "To", "Universe", "Unused", "parse_options", "parse_universe",
 ]  # fmt: skip
 
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
@@ -31,13 +28,22 @@ To = Annotated[
 ]
 Like = Annotated[
     Path | None,
-    typer.Option("--like", help="File to write a changed copy of (COLMAP, hloc, OpenSfM); the input by default."),
+    typer.Option(
+        "--like", help="File to write a changed copy of, for formats that are written so; the input by default."
+    ),
 ]
 Add = Annotated[
     bool | None,
     typer.Option(
         "--add/--no-add", help="Also write matches that the original does not have; by default as usual for the format."
     ),
+]
+Certificate = Annotated[
+    bool,
+    typer.Option("--certificate", help="Also say how far the answer is from the best one at most; this may take long."),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors, warnings and what --json asks for.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that are there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -80,35 +86,22 @@ def parse_universe(text: str) -> int | str:
         raise InputError(f"--universe must be a whole number or auto, got {text!r}") from None
 
 
-def share_out(settings: Sequence[str], **takers: Iterable[str]) -> Mapping[str, dict[str, Any]]:
-    """Give every ``name=value`` to all that take an option of that name, or say that nobody does.
+def parse_options(settings: Sequence[str]) -> dict[str, Any]:
+    """Return every ``name=value`` as the name of an option and its value.
 
     Examples
     --------
-    >>> share_out(["p=4", "merge_px=2.5"], method=["p"], reader=["source", "merge_px"])
-    {'method': {'p': 4}, 'reader': {'merge_px': 2.5}}
+    >>> parse_options(["p=4", "merge-px=2.5"])
+    {'p': 4, 'merge_px': 2.5}
     """
-    shares: dict[str, dict[str, Any]] = {taker: {} for taker in takers}
+    given = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
             raise InputError(f"--option {setting!r} has no value; write --option {name}=VALUE")
-        known = {taker for taker, names in takers.items() if name in names}
-        others = [method.name for method in METHODS.values() if "method" in takers and name in method.options]
-        if not known and others:
-            raise InputError(f"{name!r} is an option of method {', '.join(others)}; add --method {others[0]}")
-        if not known:
-            raise unknown_name("option", name, sorted({n for names in takers.values() for n in names}) or ["none here"])
-        for taker in known:
-            shares[taker][name] = _value(text.strip())
-    return shares
-
-
-def read(path: Path, format: str | None, settings: Sequence[str] = ()) -> Matchings:
-    """Read a file with the options of its format that were given."""
-    reader = io.detect(path) if format is None else find(format)
-    return io.read(path, format, **share_out(settings, reader=reader.read_options)["reader"])
+        given[name] = _value(text.strip())
+    return given
 
 
 def _value(text: str) -> Any:

@@ -151,8 +151,11 @@ def program() -> str:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callback]:
-    """Yield a callback for :func:`synchronise` that draws a bar on stderr, if that is a terminal."""
+def progress(title: str, *, quiet: bool = False) -> Iterator[Callback | None]:
+    """Yield a callback for :func:`synchronise` that draws a bar on stderr; None for `quiet` or no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
     with _bar() as bar:
         task = bar.add_task(escape(title), total=None, count="", measures="")
 

@@ -69,8 +69,9 @@ def find(file: RemoteFile, *, download: bool = False) -> Path:
     if download:
         return fetch(file, cache_dir() / file.path)
     raise InputError(
-        f"{file.path} is not on this machine; pass download=True (reproduce: --download) to fetch it once from"
-        f" {file.url}, or set STIEFELSYNC_DATA to the folder that holds it"
+        f"{file.path} is not on this machine; pass download=True to fetch it once from"
+        f" {file.url}, or set STIEFELSYNC_DATA to the folder that holds it",
+        setting="download",
     )
 
 

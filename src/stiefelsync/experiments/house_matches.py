@@ -111,7 +111,8 @@ def _photograph(frame: int) -> NDArray[np.float64]:
     except InputError:
         raise InputError(
             f"{name} is not below STIEFELSYNC_DATA; put the frames of the CMU house sequence there, or draw without"
-            " them: --no-photographs"
+            " them: photographs=False",
+            setting="photographs",
         ) from None
     picture = np.asarray(imread(path), dtype=np.float64)
     return picture if picture.ndim == 2 else picture[..., :3].mean(axis=2)

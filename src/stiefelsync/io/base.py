@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -19,6 +19,7 @@ from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
     "FORMATS", "Content", "Format", "Written", "consistent_labels", "follows", "losses", "names_of", "register",
+    "share",
 ]  # fmt: skip
 
 Labels = NDArray[np.int64]
@@ -69,6 +70,8 @@ class Written:
         The tables that the matches were read from and written to, where a file has several.
     to_verify
         Pairs whose verified matches were dropped, to be computed again.
+    merged
+        Distance in pixels within which points were taken for one, 0 for none.
     """
 
     before: int
@@ -78,11 +81,12 @@ class Written:
     source: str = ""
     target: str = ""
     to_verify: int = 0
+    merged: float = 0.0
 
     @property
-    def after(self) -> int:
-        """Matches of the copy."""
-        return self.kept + self.added
+    def reading(self) -> dict[str, str]:
+        """The options with which to read the table that was written."""
+        return {"source": self.target} if self.target else {}
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,10 @@ class Format:
         Whether it holds tracks, and with them all that follows from the matches, asked for or not.
     files
         Names of the options that name further files to read.
+    next_command
+        ``next_command(path, written, images)``: what to type next to go on with a file that was written.
+    check_comparable
+        Raises :class:`InputError` where what two files give when read as usual cannot be compared.
     """
 
     name: str
@@ -125,6 +133,8 @@ class Format:
     copies: bool = False
     whole: bool = False
     files: tuple[str, ...] = ()
+    next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
+    check_comparable: Callable[[Path, Path], None] | None = None
 
     @property
     def read_options(self) -> tuple[str, ...]:
@@ -161,12 +171,28 @@ class Format:
         if self.copies and (like is None or not self.sniff(like)):
             raise InputError(
                 f"format {self.name!r} is written as a changed copy of the file the matches came from; "
-                "name that one with like= (--like)"
+                "name that one with like=",
+                setting="like",
             )
 
 
 def _options(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
+
+
+def share(options: Mapping[str, Any], **takers: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Give every option to all that take one of that name, or raise :class:`InputError` if nobody does.
+
+    Examples
+    --------
+    >>> share({"p": 4, "merge_px": 2.5}, method=["p"], reader=["source", "merge_px"])
+    {'method': {'p': 4}, 'reader': {'merge_px': 2.5}}
+    """
+    known = {taker: set(names) for taker, names in takers.items()}
+    for name in options:
+        if not any(name in names for names in known.values()):
+            raise unknown_name("option", name, sorted(set().union(*known.values())) or ["none here"])
+    return {taker: {name: options[name] for name in options if name in names} for taker, names in known.items()}
 
 
 FORMATS: dict[str, Format] = {}

@@ -211,12 +211,14 @@ def check_same_table(before: Path, after: Path) -> None:
     if waiting:
         raise InputError(
             f"{waiting:,} pairs that are verified in {before} are still to be verified in {after}; "
-            "compare the raw matches of both with source='matches'"
+            "compare the raw matches of both with source='matches'",
+            setting="source",
         )
     if old != new:
         raise InputError(
             f"of {before} the table {old} would be read and of {after} {new}; "
-            f"name the same for both with source='{old}'"
+            f"name the same for both with source='{old}'",
+            setting="source",
         )
 
 
@@ -282,7 +284,7 @@ def write(
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
-    return replace(written, source=source, target=target, to_verify=dropped)
+    return replace(written, source=source, target=target, to_verify=dropped, merged=merge_px)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
@@ -421,5 +423,9 @@ COLMAP = register(
         loses,
         adds=False,
         copies=True,
+        next_command=lambda path, written, images: next_command(
+            path, target=None if written is None else written.target, images="IMAGES" if images is None else images
+        ),
+        check_comparable=check_same_table,
     )
 )

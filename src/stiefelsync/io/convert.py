@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from stiefelsync.errors import FormatError, InputError, StiefelSyncError, counted, unknown_name
-from stiefelsync.io.base import FORMATS, Content, Format, Written
+from stiefelsync.io.base import FORMATS, Content, Format, Written, share
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.limits import guarded
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["convert", "detect", "find", "output_format", "read", "write", "write_to"]
-
-# In Python, and on the command line.
-OPTION, OUTPUT_OPTION = "format= (--format)", "format= (--to)"
 
 
 def find(name: str) -> Format:
@@ -46,7 +43,7 @@ def detect(path: str | Path) -> Format:
         with guarded(path, known.name):
             if known.sniff(path):
                 return known
-    raise FormatError(_unknown(path))
+    raise FormatError(_unknown(path), setting="format")
 
 
 def as_path(path: Any) -> Path:
@@ -65,7 +62,7 @@ def _unknown(path: Path) -> str:
     if path.suffix.lower() in FORMATS["csv"].suffixes:
         headers = "object_a,point_a,object_b,point_b[,weight] or track,object,point[,x,y]"
         return f"{path} is in none of the known formats; a table needs the header {headers}, as UTF-8 text"
-    return f"{path} is in none of the known formats ({', '.join(FORMATS)}); name one with {OPTION}"
+    return f"{path} is in none of the known formats ({', '.join(FORMATS)}); name one with format="
 
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Matchings:
@@ -191,7 +188,7 @@ def output_format(path: Path, format: str | None, source: Path | None) -> Format
         if own is not None and (own in by_ending or path.suffix.lower() == source.suffix.lower()):
             return own
     if not by_ending:
-        raise InputError(f"the ending of {path} tells no format; name one with {OUTPUT_OPTION} ({', '.join(FORMATS)})")
+        raise InputError(f"the ending of {path} tells no format; name one of {', '.join(FORMATS)}", setting="to")
     return by_ending[0]
 
 
@@ -207,20 +204,20 @@ def _content(result: Matchings | Synchronisation, add: bool) -> Content:
 def convert(
     source: str | Path,
     target: str | Path,
+    /,
     *,
     source_format: str | None = None,
     target_format: str | None = None,
     like: str | Path | None = None,
     add: bool | None = None,
     force: bool = False,
-    read_options: dict[str, Any] | None = None,
-    write_options: dict[str, Any] | None = None,
+    **options: Any,
 ) -> list[str]:
     """Convert a file and return sentences on what of it the target does not hold.
 
     `like` is the file to write a changed copy of, where the format needs one (COLMAP): the source by default. Matches
     that this one does not have are left out, and counted, unless `add` is true. With `force` a target that is there
-    already is replaced.
+    already is replaced. Options of the formats go to whichever knows them.
 
     Examples
     --------
@@ -235,10 +232,11 @@ def convert(
     check_outputs([target], reads=[source, model], force=force)
     known = output_format(target, target_format, model)
     reader = detect(source) if source_format is None else find(source_format)
-    check_outputs([target], reads=reader.files_of(read_options or {}), force=force)
-    matchings = read(source, reader.name, **(read_options or {}))
+    given = share(options, read=reader.read_options, write=known.write_options)
+    check_outputs([target], reads=reader.files_of(given["read"]), force=force)
+    matchings = read(source, reader.name, **given["read"])
     lost = known.loses(matchings)
-    written = write(matchings, target, known.name, like=model, add=add, force=force, **(write_options or {}))
+    written = write(matchings, target, known.name, like=model, add=add, force=force, **given["write"])
     dropped = 0 if matchings.repair is None else matchings.repair.dropped
     if written is not None and source == model and written.source == written.target:
         dropped = written.before - written.kept  # less, where a match of merged points stays as it was
@@ -248,7 +246,7 @@ def convert(
         lost.append(f"The verified matches of {counted(written.to_verify, 'pair')} are to be computed again.")
     if written is not None and (absent := matchings.n_matches - written.distinct - written.added):
         where = f"the table {written.target} of {model}" if written.target else model
-        other = ", or choose another table with target= (--option target=NAME)" if written.target else ""
-        advice = f"write them too with add=True (--add){other}"
+        other = ", or choose another table with target=" if written.target else ""
+        advice = f"write them too with add=True{other}"
         lost.append(f"{absent:,} matches that {where} does not have were left out; {advice}.")
     return lost

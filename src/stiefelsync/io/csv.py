@@ -220,7 +220,9 @@ def _bad_row(path: Path, table: Table, t: int, message: object) -> FormatError:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(lines(file, path), table.dialect)
         filled = (reader.line_num for row in reader if reader.line_num > table.start and any(map(str.strip, row)))
-        return FormatError(f"{path}, line {next(islice(filled, t, None))}: {message}")
+        return FormatError(
+            f"{path}, line {next(islice(filled, t, None))}: {message}", setting=getattr(message, "setting", None)
+        )
 
 
 def _sizes(

@@ -64,13 +64,14 @@ def check_outputs(outputs: Iterable[Name | None], *, reads: Iterable[Name | None
 
 
 def _there(path: Path) -> InputError:
-    return InputError(f"{path} is there already; choose another output, or replace it with force=True (--force)")
+    message = f"{path} is there already; choose another output, or replace it with force=True"
+    return InputError(message, setting="force")
 
 
 def _refuse_input(path: Path, source: Path) -> None:
     """Raise :class:`InputError` if `path` is the file `source`, lies beside it as its log, or is read with it."""
     for real in dict.fromkeys((source, source.resolve())):
-        for side in SIDES:
+        for side in SIDES if real.name else ():  # a folder may be named "."
             if _same(path, real.with_name(real.name + side)):
                 raise InputError(f"the output {path} is where SQLite keeps a log of {source}; choose another output")
         if _same(path, real):

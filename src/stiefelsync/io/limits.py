@@ -111,7 +111,7 @@ def guarded(path: Path, format: str) -> Iterator[None]:
     except FormatError:
         raise
     except InputError as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError(f"{path}: {error}", setting=error.setting) from None
     except StiefelSyncError:
         raise
     except UnicodeDecodeError:

@@ -348,10 +348,9 @@ def _one_to_many_error(
     count = f"{int(dropped.sum())} of {len(dropped)} matches have to go"
     advice = f"({count}; one_to_many='repair' keeps the heaviest)"
     here = (objects == objects[t]).all(axis=1)
+    what = f"point {b} of {second} is matched to more than one point of {first}"
     if (here & (points == points[t]).all(axis=1)).sum() > 1:
-        return InputError(
-            f"the match of point {a} of {first} with point {b} of {second} is given twice {advice}", given
-        )
-    if (here & (points[:, 0] == a)).sum() > 1:
-        return InputError(f"point {a} of {first} is matched to more than one point of {second} {advice}", given)
-    return InputError(f"point {b} of {second} is matched to more than one point of {first} {advice}", given)
+        what = f"the match of point {a} of {first} with point {b} of {second} is given twice"
+    elif (here & (points[:, 0] == a)).sum() > 1:
+        what = f"point {a} of {first} is matched to more than one point of {second}"
+    return InputError(f"{what} {advice}", given, setting="one_to_many")

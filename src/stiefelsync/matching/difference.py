@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
-from stiefelsync.matching.graph import components, conflicts
+from stiefelsync.matching.graph import components, conflicts, numbered
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Counts", "Difference", "Side", "difference", "places"]
@@ -67,7 +67,7 @@ class Side:
     matches
         Number of matches.
     track : (m,) int64
-        The track of every point; one without a match is alone in its own.
+        The track of every point, numbered by first point; one without a match is alone in its own.
     lengths : (n,) int64
         Points in every track.
     conflicted : (n,) bool
@@ -143,10 +143,8 @@ class Difference:
         if self.labels is None or not self.adds:
             return _side(self.input, components(self.matches_after)[1], self.matches_after.n_matches)
         alone = self.labels < 0
-        track = np.unique(
-            np.where(alone, self.labels.max(initial=-1) + np.cumsum(alone), self.labels), return_inverse=True
-        )
-        return _side(self.input, track[1], self.n_kept + self.n_added)
+        track = np.where(alone, self.labels.max(initial=-1) + np.cumsum(alone), self.labels)
+        return _side(self.input, numbered(track), self.n_kept + self.n_added)
 
     @cached_property
     def counts(self) -> Counts:

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["Conflicts", "components", "conflicts", "triangle_support"]
+__all__ = ["Conflicts", "components", "conflicts", "numbered", "triangle_support"]
 
 _PATHS_PER_CHUNK = 20_000_000
 
@@ -75,10 +75,21 @@ def components(matchings: Matchings) -> tuple[int, NDArray[np.int64]]:
     """
     n, labels = connected_components(_adjacency(matchings), directed=False)
     # Number them by first point ourselves: SciPy does so too, but does not promise it.
+    return int(n), numbered(labels)
+
+
+def numbered(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return labels, (m,), numbered from 0 in the order in which they first appear.
+
+    Examples
+    --------
+    >>> numbered(np.array([7, 2, 7, 5])).tolist()
+    [0, 1, 0, 2]
+    """
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    place = np.empty(n, dtype=np.int64)
-    place[np.argsort(first)] = np.arange(n)
-    return int(n), place[inverse]
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[inverse]
 
 
 def conflicts(matchings: Matchings, component_labels: ArrayLike | None = None) -> Conflicts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,12 @@ from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
 
-__all__ = ["FEW", "NEAR", "Inspection", "inspect"]
+__all__ = ["FEW", "NEAR", "Inspection", "are_normalised", "inspect"]
 
 NEAR = 10.0
 """Pixels within which structure-from-motion programs take two keypoints of one image for one."""
+HALF = 0.55
+"""Half the larger side of an image in OpenSfM's coordinates, with room for positions a little outside."""
 FEW = 30
 """Cycles of three matches below which nothing is said about the share of wrong matches."""
 
@@ -37,7 +40,7 @@ class Inspection:
     conflicts
         Components that hold two points of one object.
     conflicts_apart
-        Those of them with two such points more than 10 px apart; None without coordinates.
+        Those of them with two such points more than 10 px apart; None without coordinates in pixels.
     cycle_error, cycle_error_uncertainty
         Share of the cycles of three matches that do not close, and its standard error where cycles were sampled; None
         where there is no such cycle.
@@ -94,6 +97,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
     sizes = np.bincount(labels[matched])
     found = conflicts(matchings, labels)
     error = cycle_error(matchings, rng=rng)
+    in_pixels = matchings.coordinates is not None and not are_normalised(matchings.coordinates)
     return Inspection(
         objects=k,
         points=matchings.n_points,
@@ -104,7 +108,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         components=int((sizes > 0).sum()),
         largest_component=int(sizes.max(initial=0)),
         conflicts=found.count,
-        conflicts_apart=None if matchings.coordinates is None else _apart(matchings, labels),
+        conflicts_apart=_apart(matchings, labels) if in_pixels else None,
         cycle_error=error.value if error.judged else None,
         cycle_error_uncertainty=error.standard_error if error.judged else None,
         cycles=error.judged,
@@ -112,6 +116,22 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         wrong_share=1 - (1 - error.value) ** (1 / 3) if error.judged >= FEW else None,
         repair=matchings.repair,
     )
+
+
+def are_normalised(coordinates: NDArray[Any] | None) -> bool:
+    """Return whether positions, (m, 2), are OpenSfM's: the origin at the image's centre, the larger side 1.
+
+    They are if none lies much farther than half a side from the origin and some are negative, which pixels are not.
+
+    Examples
+    --------
+    >>> are_normalised(np.array([[-0.501, 0.3], [0.2, np.nan]])), are_normalised(np.array([[0.0, 0.3], [812.0, 55.0]]))
+    (True, False)
+    """
+    if coordinates is None:
+        return False
+    known = coordinates[np.isfinite(coordinates)]
+    return bool((np.abs(known) <= HALF).all() and (known < 0).any())
 
 
 def _apart(matchings: Matchings, labels: NDArray[np.int64]) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.plotting.canvas import ADDED, INK, KEPT, PAPER, QUIET, REMOVED, blank
 
@@ -42,18 +43,26 @@ def matrices(before: Matchings, after: Matchings, labels: ArrayLike | None = Non
     """
     figure = blank(11, 6.5)
     left, right = figure.subplots(1, 2)
-    draw_changes(left, right, before, after, labels)
+    if not np.array_equal(before.sizes, after.sizes):
+        raise InputError("before and after must be matchings of the same objects")
+    draw_changes(left, right, difference(before, after), labels)
     return figure
 
 
-def draw_changes(left: Any, right: Any, before: Matchings, after: Matchings, labels: ArrayLike | None = None) -> None:
+def draw_changes(left: Any, right: Any, found: Difference, labels: ArrayLike | None = None) -> None:
     """Draw W before into one axes and W after into another, with what was kept, removed and added in colour."""
-    if not np.array_equal(before.sizes, after.sizes):
-        raise InputError("before and after must be matchings of the same objects")
-    place = _order(before, labels)
-    kept, added = before.shared_with(after), ~after.shared_with(before)
-    _draw(left, before, place, [("kept", kept, KEPT), ("removed", ~kept, REMOVED)], f"before: {len(kept):,} matches")
-    _draw(right, after, place, [("kept", ~added, KEPT), ("added", added, ADDED)], f"after: {len(added):,} matches")
+    problem, counts = found.input, found.counts
+    place = _order(problem, labels)
+    kept, removed = problem.endpoints[found.kept], problem.endpoints[~found.kept]
+    added = found.added.endpoints if found.adds else kept[:0]
+    _draw(
+        left,
+        problem,
+        place,
+        [("kept", kept, KEPT), ("removed", removed, REMOVED)],
+        f"before: {counts.before:,} matches",
+    )
+    _draw(right, problem, place, [("kept", kept, KEPT), ("added", added, ADDED)], f"after: {counts.after:,} matches")
 
 
 def _order(problem: Matchings, labels: ArrayLike | None) -> NDArray[np.int64]:
@@ -67,7 +76,7 @@ def _order(problem: Matchings, labels: ArrayLike | None) -> NDArray[np.int64]:
 
 
 def _draw(
-    ax: Any, shown: Matchings, place: NDArray[np.int64], groups: list[tuple[str, NDArray[np.bool_], str]], title: str
+    ax: Any, shown: Matchings, place: NDArray[np.int64], groups: list[tuple[str, NDArray[np.int64], str]], title: str
 ) -> None:
     from matplotlib.colors import to_rgb
     from matplotlib.lines import Line2D
@@ -75,8 +84,8 @@ def _draw(
     m = max(shown.n_points, 1)
     cells = min(m, CELLS)
     picture = np.ones((cells, cells, 3))
-    for _, chosen, colour in groups:
-        a, b = (place[shown.endpoints[chosen].T] * cells) // m
+    for _, ends, colour in groups:
+        a, b = (place[ends.T] * cells) // m
         count = np.bincount(np.concatenate([a * cells + b, b * cells + a]), minlength=cells**2).reshape(cells, cells)
         strength = np.minimum(count / max(1.0, float(np.quantile(count[count > 0], 0.9)) if len(a) else 1.0), 1.0)
         strength = np.where(count > 0, 0.25 + 0.75 * strength, 0.0)[..., None]
@@ -91,8 +100,8 @@ def _draw(
     ax.set_yticks([])
     ax.spines[:].set_color(QUIET)
     handles = [
-        Line2D([], [], linestyle="", marker="s", color=colour, label=f"{int(chosen.sum()):,} {name}")
-        for name, chosen, colour in groups
+        Line2D([], [], linestyle="", marker="s", color=colour, label=f"{len(ends):,} {name}")
+        for name, ends, colour in groups
     ]
     ax.legend(
         handles=handles,

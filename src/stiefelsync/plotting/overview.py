@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.matching.difference import Difference
 from stiefelsync.plotting.canvas import blank
 from stiefelsync.plotting.matrices import draw_changes
 from stiefelsync.plotting.relaxed import colour_bar, draw_convergence, draw_heatmap
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["overview"]
 
 
-def overview(result: Synchronisation, *, added: bool = True) -> Figure:
+def overview(result: Synchronisation, found: Difference | None = None) -> Figure:
     """Draw W before and after and, where the method has them, the relaxed solution U and its convergence.
 
     Rows are shown in the order of the labels within each object, and columns of U in the order of the universe points,
@@ -26,8 +27,8 @@ def overview(result: Synchronisation, *, added: bool = True) -> Figure:
 
     Parameters
     ----------
-    added
-        Whether W after has the matches that the input did not have.
+    found
+        What changed, where that is less than all of ``result.difference``: without what would only follow from it.
 
     Examples
     --------
@@ -42,8 +43,7 @@ def overview(result: Synchronisation, *, added: bool = True) -> Figure:
     figure = blank(11, 6.5 + (4.3 if extra else 0))
     rows: Any = figure.subfigures(2 if extra else 1, 1, height_ratios=[6.5, 4.3] if extra else None, squeeze=False)
     left, right = rows[0, 0].subplots(1, 2)
-    after = result.matchings() if added else result.input.keep(result.kept)
-    draw_changes(left, right, result.input, after, labels)
+    draw_changes(left, right, result.difference if found is None else found, labels)
     if extra:
         axes = list(rows[1, 0].subplots(1, len(extra), squeeze=False)[0])
         if U is not None:

@@ -1,6 +1,6 @@
 """The report page: what synchronisation changed, in one HTML file that needs nothing else."""
 
-from stiefelsync.report.collect import change
-from stiefelsync.report.page import add_notes, check_path, encoded, render, save, write_report
+from stiefelsync.report.files import report_files
+from stiefelsync.report.page import check_page, encoded, render, write_report
 
-__all__ = ["add_notes", "change", "check_path", "encoded", "render", "save", "write_report"]
+__all__ = ["check_page", "encoded", "render", "report_files", "write_report"]

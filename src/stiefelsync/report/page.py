@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stiefelsync._version import __version__
 from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.io.files import check_outputs, replacing
+from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report.collect import Change, Conflict, change, match_matrix, worst_conflicts
-from stiefelsync.report.summary import cards, facts, lead, number
-from stiefelsync.report.viewer import choose_pairs, encode, frame, pack_objects, pack_pairs
+from stiefelsync.report.conflicts import Conflict, describe, worst_conflicts
+from stiefelsync.report.numbers import match_matrix, per_object, track_bins
+from stiefelsync.report.summary import cards, facts, lead
+from stiefelsync.report.viewer import PairTable, choose_pairs, encode, pack_objects, pack_pairs
 from stiefelsync.sync.result import Synchronisation
 
 if TYPE_CHECKING:
     from stiefelsync.report.pictures import Pictures
 
-__all__ = ["add_notes", "check_path", "encoded", "render", "save", "write_report"]
+__all__ = ["check_page", "encoded", "render", "write_report"]
 
 MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
 PHOTOGRAPH_BYTES = 7_000_000
 MAX_ROWS = 400  # of the table of objects
-MAX_COLUMNS = 12  # a conflict among at most this many objects has one column for each
 OPEN_CONFLICTS = 4  # shown at once; the others unfold
 MAX_LISTED = 200  # names in a note or a list of what was left out
-NOTES = "<!-- notes -->"  # no name can hold it: names are escaped
 
 
 def write_report(
@@ -45,6 +44,7 @@ def write_report(
     images: str | os.PathLike[str] | None = None,
     title: str | None = None,
     max_pairs: int = 200,
+    certificate: bool = False,
     source: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Path:
@@ -65,6 +65,8 @@ def write_report(
         Headline of the page.
     max_pairs
         The viewer holds at most this many object pairs, those that lost most.
+    certificate
+        Whether the page says how far the answer is from the best one at most, which may take as long as solving.
     source
         The file the matches came from, which is never overwritten.
     force
@@ -96,150 +98,145 @@ def write_report(
     ...     page.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    check_path(path, source=source, force=force)
-    check_outputs([path], reads=[images], force=force)
-    page = render(before, after, images=None if images is None else Path(images), title=title, max_pairs=max_pairs)
-    return save(page, path, source=source, force=force)
-
-
-def check_path(
-    path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, force: bool = False
-) -> Path:
-    """Return the path of a page that can be written, or say what is wrong: it is an input, no web page, or no jinja2.
-
-    Examples
-    --------
-    >>> check_path("changes.html", source="matches.csv").name
-    'changes.html'
-    """
     target = Path(path)
-    check_outputs([target], reads=[source], force=True)
-    _check_page(target)
-    check_outputs([target], force=force)
-    _jinja2()
-    return target
-
-
-def save(
-    page: str, path: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, force: bool = False
-) -> Path:
-    """Write the text of a page (:func:`render`); the file appears complete or not at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save("<!doctype html>", f"{folder}/page.html").name
-    'page.html'
-    """
-    target = check_path(path, source=source, force=force)
-    with replacing(target, reads=[source], force=force) as temporary:
+    check_page(target)
+    check_outputs([target], reads=[source, images], force=force)
+    if isinstance(after, Matchings):
+        found, result = difference(before, after), None
+    else:
+        if after.input is not before and after.input != before:
+            raise InputError(
+                f"the result is about {after.input}, not about {before}; pass the matches that were synchronised"
+            )
+        found, result = after.difference, after
+    photographs = None if images is None else Path(images)
+    page = render(found, result, images=photographs, title=title, max_pairs=max_pairs, certificate=certificate)
+    with replacing(target, force=force) as temporary:
         temporary.write_bytes(encoded(page))
     return target
 
 
+def check_page(path: Path) -> None:
+    """Raise :class:`InputError` if a file that is there is no web page, and an error if pages cannot be made here.
+
+    Examples
+    --------
+    >>> check_page(Path("changes.html"))
+    """
+    if path.is_file():
+        with path.open("rb") as opened:
+            start = opened.read(64).lstrip().lower()
+        if start and not start.startswith((b"<!doctype html", b"<html")):
+            raise InputError(f"{path} is no web page, so the report does not overwrite it; choose another name")
+    _jinja2()
+
+
 def encoded(page: str) -> bytes:
-    """Return the bytes of a page; names of files may hold bytes that are no UTF-8, which become question marks."""
+    """Return the text of a page as a file holds it; in names, what is no UTF-8 becomes question marks."""
     return page.encode("utf-8", "replace")
 
 
 def render(
-    before: Matchings,
-    after: Synchronisation | Matchings,
+    found: Difference,
+    result: Synchronisation | None = None,
     *,
+    certificate: bool = False,
     images: Path | None = None,
     title: str | None = None,
     max_pairs: int = 200,
-    adds: bool = True,
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the page of :func:`write_report` as text.
 
-    Where `adds` is false, the matches that were not there before are shown, but not counted as part of the answer: they
-    would follow from it.
+    Parameters
+    ----------
+    found
+        What changed. Where its `adds` is false, matches that were not there before are shown, but not counted as part
+        of the answer: they would follow from it.
+    result
+        What was found and how, if known: the page then says so, and gives every match of the input its confidence.
+    certificate
+        Whether the page says how far the objective is from its upper bound, which may take as long as solving.
+    notes
+        Sentences for the top of the summary.
 
     Examples
     --------
     >>> problem = Matchings.from_labels([0, 0], [1, 1])
-    >>> "<h1><bdi>Twins &amp; co</bdi></h1>" in render(problem, problem, title="Twins & co")
+    >>> "<h1><bdi>Twins &amp; co</bdi></h1>" in render(difference(problem, problem), title="Twins & co")
     True
     """
     jinja2 = _jinja2()
     from markupsafe import Markup  # comes with jinja2
 
-    found = replace(change(before, after), adds=adds)
+    confidence = result.confidence if result is not None and result.consistent else None
+    names = found.input.names or [str(i) for i in range(found.input.n_objects)]
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
-    pictures, more = _pictures(found, worst, table.objects[table.embedded], images)
-    pairs, used = pack_pairs(found, table)
-    bounds, counts = match_matrix(found)
-    script = _resource("report.js")
-    noun = "image" if pictures and (pictures.sizes or before.coordinates is None) else "object"
-    outside = table.objects[~table.embedded][:MAX_LISTED].tolist()
-    bins = [one for one in found.track_bins() if one.before or one.after or one.low == one.high]
-    rows = _rows(found)
+    pictures, missing = (None, []) if images is None else _pictures(found, worst, table.objects[table.embedded], images)
+    noun = "image" if pictures and (pictures.sizes or found.input.coordinates is None) else "object"
+    resource = files("stiefelsync.report")
+    script, style, template = (
+        resource.joinpath(f"report.{ending}").read_text(encoding="utf-8") for ending in ("js", "css", "html.j2")
+    )
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["number"] = number
-    page: str = environment.from_string(_resource("report.html.j2")).render(
+    environment.filters["number"] = "{:,}".format
+    page: str = environment.from_string(template).render(
         title=title or "Before and after synchronisation",
         version=__version__,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         script=Markup(script),
-        style=Markup(_resource("report.css")),
+        style=Markup(style),
         noun=noun,
-        grouped=len(bounds) <= found.input.n_objects,
+        found=found,
         lead=lead(found),
         cards=cards(found),
-        facts=facts(found, after, noun),
-        here=Markup(NOTES),
-        notes=more,
-        new="added" if adds else "would follow",
-        bins=bins,
-        tallest=max((max(one.before, one.after) for one in bins), default=0),
-        rows=rows[:MAX_ROWS],
-        rows_note=f"The {MAX_ROWS} with most removed matches of {len(rows)}." if len(rows) > MAX_ROWS else "",
-        widest=max((row["kept"] + row["removed"] + row["added"] for row in rows), default=0),
-        conflicts=[_conflict(found, one, pictures) for one in worst],
+        facts=facts(found, result, noun, certificate=certificate),
+        notes=notes,
+        missing=missing,
+        new="added" if found.adds else "would follow",
+        bins=[one for one in track_bins(found) if one.before or one.after or one.low == one.high],
+        rows=_rows(found, names),
+        max_rows=MAX_ROWS,
+        conflicts=describe(found, worst, names, pictures.patches if pictures else {}),
         open_conflicts=OPEN_CONFLICTS,
-        conflicts_more=_others(found.before.conflicts - len(worst), "conflicting track", "with less surplus"),
-        has_support=found.support is not None,
-        left_out=[[found.name(i), found.name(j)] for i, j in outside],
-        left_out_title=f"{number(table.left_out)} of {number(len(table.objects))} pairs are not in the viewer",
-        left_out_more=number(table.left_out - len(outside)) if table.left_out > len(outside) else "",
-        data={
-            "adds": adds,
-            "names": [found.name(i) for i in range(found.input.n_objects)],
-            "matrix": {"bounds": bounds.tolist(), **{key: encode(value, "<u4") for key, value in counts.items()}},
-            "pairs": pairs,
-            "objects": pack_objects(found, used, pictures.sizes if pictures else {}),
-            "photographs": dict(pictures.photographs) if pictures else {},
-        },
+        has_confidence=confidence is not None,
+        left_out=[[names[i], names[j]] for i, j in table.objects[~table.embedded].tolist()],
+        n_pairs=len(table.objects),
+        max_listed=MAX_LISTED,
+        data=_data(found, table, names, confidence, pictures),
     )
     return page
 
 
-def add_notes(page: str, notes: Sequence[str]) -> str:
-    """Return the text of a page (:func:`render`) with notes at the top of its summary.
+def _data(
+    found: Difference,
+    table: PairTable,
+    names: Sequence[str],
+    confidence: NDArray[np.float64] | None,
+    pictures: Pictures | None,
+) -> dict[str, Any]:
+    """Return what the page's program draws: matrices, matches of the embedded pairs, their points and photographs."""
+    pairs, used = pack_pairs(found, table, confidence)
+    bounds, counts = match_matrix(found)
+    return {
+        "adds": found.adds,
+        "names": list(names),
+        "matrix": {"bounds": bounds.tolist(), **{key: encode(value, "<u4") for key, value in counts.items()}},
+        "pairs": pairs,
+        "objects": pack_objects(found, used, pictures.sizes if pictures else {}),
+        "photographs": dict(pictures.photographs) if pictures else {},
+    }
 
-    Examples
-    --------
-    >>> problem = Matchings.from_labels([0, 0], [1, 1])
-    >>> '<p class="notice">a &lt; b</p>' in add_notes(render(problem, problem), ["a < b"])
-    True
-    """
-    return page.replace(NOTES, NOTES + "".join(f'\n  <p class="notice">{html.escape(note)}</p>' for note in notes))
 
-
-def _pictures(
-    found: Change, worst: list[Conflict], pairs: Any, folder: Path | None
-) -> tuple[Pictures | None, list[str]]:
+def _pictures(found: Difference, worst: Sequence[Conflict], pairs: Any, folder: Path) -> tuple[Pictures, list[str]]:
     """Take the pictures the page needs, and say which are missing."""
-    if folder is None:
-        return None, []
-    if found.input.names is None:
+    names = found.input.names
+    if names is None:
         raise InputError("images are found by the names of the objects, but these objects have no names")
     from stiefelsync.report.pictures import Pictures, find_images, take_pictures
 
-    located = find_images(folder, found.input.names)
+    located = find_images(folder, names)
     if found.input.coordinates is None:
         return Pictures({}, {}, {}), ["The photographs are not shown: these points have no coordinates."]
     points = {p for one in worst for row in (*one.tracks, one.alone) for p in row}
@@ -257,18 +254,18 @@ def _pictures(
         "No readable image for": pictures.unreadable,
         "Left out to keep the page small, the photographs of": pictures.left_out,
     }
-    return pictures, [f"{what} {_listed([found.name(i) for i in which])}." for what, which in groups.items() if which]
+    return pictures, [f"{what} {_listed([names[i] for i in which])}." for what, which in groups.items() if which]
 
 
-def _rows(found: Change) -> list[dict[str, Any]]:
+def _rows(found: Difference, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the table of objects; when it is too long for the page, those with most removed matches first."""
-    counts = found.per_object()
-    order = np.arange(found.input.n_objects)
+    counts = per_object(found)
+    order = np.arange(len(names))
     if len(order) > MAX_ROWS:
         order = np.argsort(-counts["removed"], kind="stable")
     return [
         {
-            "name": found.name(i),
+            "name": names[i],
             "order": i,
             "points": int(found.input.sizes[i]),
             **{key: int(value[i]) for key, value in counts.items()},
@@ -277,71 +274,9 @@ def _rows(found: Change) -> list[dict[str, Any]]:
     ]
 
 
-def _conflict(found: Change, one: Conflict, pictures: Pictures | None) -> dict[str, Any]:
-    shown = [p for row in (*one.tracks, one.alone) for p in row]
-    owners = found.input.point_objects[shown].tolist()
-    times = {i: owners.count(i) for i in sorted(set(owners))}
-    columns = {i: c + 1 for c, i in enumerate(times)} if one.objects <= MAX_COLUMNS else {}
-
-    def row(label: str, points: tuple[int, ...], length: int, alone: bool = False) -> dict[str, Any]:
-        spots = [_spot(found, p, times, columns, pictures) for p in points]
-        return {"label": label, "spots": spots, "length": length, "alone": alone}
-
-    rows = [
-        row(f"Track {chr(65 + t)}", points, length)
-        for t, (points, length) in enumerate(zip(one.tracks, one.track_lengths, strict=True))
-    ]
-    if one.n_alone:
-        rows.append(row("Unmatched", one.alone, one.n_alone, alone=True))
-    parts = [f"{number(one.n_tracks)} {'track' if one.n_tracks == 1 else 'tracks'}"]
-    if one.n_alone:
-        parts.append(f"{number(one.n_alone)} unmatched")
-    return {
-        "points": one.points,
-        "objects": one.objects,
-        "outcome": " and ".join(parts),
-        "rows": rows,
-        "columns": len(columns) or MAX_COLUMNS,
-        "more_tracks": one.n_tracks - len(one.tracks),
-    }
-
-
-def _spot(
-    found: Change, point: int, times: dict[int, int], columns: dict[int, int], pictures: Pictures | None
-) -> dict[str, Any]:
-    """Describe one point: its patch, or where it lies among the points of its object."""
-    problem = found.input
-    i = int(problem.point_objects[point])
-    spot: dict[str, Any] = {
-        "name": found.name(i),
-        "index": point - int(problem.offsets[i]),
-        "times": times[i],
-        "column": columns.get(i),
-        "patch": pictures.patches.get(point) if pictures else None,
-        "position": "",
-        "place": None,
-    }
-    if problem.coordinates is not None and np.isfinite(problem.coordinates[point]).all():
-        here = problem.coordinates[problem.offsets[i] : problem.offsets[i + 1]].astype(np.float64)
-        low, extent = frame(here)
-        share = (problem.coordinates[point] - low) / extent
-        x, y = problem.coordinates[point].tolist()
-        spot["position"] = f"({x:.5g}, {y:.5g})"
-        spot["place"] = [round(80 * float(v), 1) for v in share]
-    return spot
-
-
-def _others(count: int, noun: str, which: str) -> str:
-    return f"{number(count)} more {noun}{'' if count == 1 else 's'} {which}." if count > 0 else ""
-
-
 def _listed(names: list[str]) -> str:
     more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {number(more)} more" if more > 0 else "")
-
-
-def _resource(name: str) -> str:
-    return files("stiefelsync.report").joinpath(name).read_text(encoding="utf-8")
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _jinja2() -> Any:
@@ -350,12 +285,3 @@ def _jinja2() -> Any:
     except ImportError as error:
         raise MissingExtraError("a report", "jinja2", "report") from error
     return jinja2
-
-
-def _check_page(target: Path) -> None:
-    """Refuse to write over anything but an earlier page."""
-    if target.is_file():
-        with target.open("rb") as opened:
-            start = opened.read(64).lstrip().lower()
-        if start and not start.startswith((b"<!doctype html", b"<html")):
-            raise InputError(f"{target} is no web page, so the report does not overwrite it; choose another name")

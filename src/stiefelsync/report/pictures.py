@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, MissingExtraError
-from stiefelsync.report.viewer import are_normalised, in_pixels
+from stiefelsync.matching.inspection import are_normalised
+from stiefelsync.report.viewer import in_pixels
 
 try:
     from PIL import Image

@@ -2,107 +2,78 @@
 
 from __future__ import annotations
 
-from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report.collect import Change
+from stiefelsync.matching.difference import Difference
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["cards", "facts", "lead", "number", "percent"]
+__all__ = ["cards", "facts", "lead", "percent"]
 
 
-def lead(found: Change) -> str:
+def lead(found: Difference) -> str:
     """Return the whole story in a sentence or two.
 
     Examples
     --------
-    >>> from stiefelsync.report.collect import change
+    >>> from stiefelsync.matching.difference import difference
+    >>> from stiefelsync.matching.matchings import Matchings
     >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1])
-    >>> lead(change(problem, Matchings.from_labels([0, 0, 0], [1, 1, 1]))).split(", ")[1:]
+    >>> lead(difference(problem, Matchings.from_labels([0, 0, 0], [1, 1, 1]))).split(", ")[1:]
     ['0 removed', '1 added. No track contradicts itself.']
     """
-    before, after = found.before, found.after
-    kept = before.matches - found.removed
-    share = f" ({percent(kept / before.matches)})" if before.matches else ""
-    text = f"{number(kept)} of {number(before.matches)} matches kept{share}, {number(found.removed)} removed"
-    text += f", {_new(found)}. " if found.added.n_matches else ". "
-    if before.conflicts == 0 and after.conflicts == 0:
+    counts, before, after = found.counts, found.before.conflicts, found.after.conflicts
+    share = f" ({percent(counts.kept / counts.before)})" if counts.before else ""
+    new = f", {counts.added:,} {'added' if found.adds else 'more would follow'}" if counts.added else ""
+    text = f"{counts.kept:,} of {counts.before:,} matches kept{share}, {counts.removed:,} removed{new}. "
+    if before == after == 0:
         return text + "No track contradicts itself."
-    was = "1 track contradicted itself" if before.conflicts == 1 else (
-        f"{number(before.conflicts)} tracks contradicted themselves"
-    )  # fmt: skip
-    now = {0: "none does now", 1: "1 still does"}.get(after.conflicts, f"{number(after.conflicts)} still do")
+    was = "1 track contradicted itself" if before == 1 else f"{before:,} tracks contradicted themselves"
+    now = {0: "none does now", 1: "1 still does"}.get(after, f"{after:,} still do")
     return f"{text}{was}; {now}."
 
 
-def cards(found: Change) -> list[dict[str, str]]:
-    """Return the numbers before and after, each with its label, a note and a tone."""
-    before, after, m = found.before, found.after, max(found.input.n_points, 1)
-
-    def card(label: str, a: str, b: str, note: str, tone: str = "") -> dict[str, str]:
-        return {"label": label, "before": a, "after": b, "note": note, "tone": tone}
-
+def cards(found: Difference) -> list[tuple[str, int, int, str]]:
+    """Return the numbers before and after, each with its label before and a note behind."""
+    counts, before, after, m = found.counts, found.before, found.after, max(found.input.n_points, 1)
     conflicted_points = int(before.lengths[before.conflicted].sum())
+    new = f"{counts.added:,} {'added' if found.adds else 'more would follow'}"
+    length = [side.matched_points / max(side.tracks, 1) for side in (before, after)]
+    share = [percent(side.matched_points / m) for side in (before, after)]
+    in_conflict = f"{conflicted_points:,} points were in conflict"
+    of_all = f"{share[0]} → {share[1]} of all points"
     return [
-        card(
-            "Conflicting tracks",
-            number(before.conflicts),
-            number(after.conflicts),
-            f"{number(conflicted_points)} points were in conflict",
-            "good" if after.conflicts == 0 else "bad",
-        ),
-        card(
-            "Matches",
-            number(before.matches),
-            number(after.matches),
-            f"{number(found.removed)} removed, {_new(found)}",
-        ),
-        card(
-            "Tracks",
-            number(before.tracks),
-            number(after.tracks),
-            f"mean length {before.mean_length:.2f} → {after.mean_length:.2f}",
-        ),
-        card(
-            "Points in tracks",
-            number(before.matched_points),
-            number(after.matched_points),
-            f"{percent(before.matched_points / m)} → {percent(after.matched_points / m)} of all points",
-        ),
+        ("Conflicting tracks", before.conflicts, after.conflicts, in_conflict),
+        ("Matches", counts.before, counts.after, f"{counts.removed:,} removed, {new}"),
+        ("Tracks", before.tracks, after.tracks, f"mean length {length[0]:.2f} → {length[1]:.2f}"),
+        ("Points in tracks", before.matched_points, after.matched_points, of_all),
     ]
 
 
-def facts(found: Change, after: Synchronisation | Matchings, noun: str) -> list[tuple[str, str]]:
-    """Return names and values: the size of the problem and, where it is known, how it was solved."""
+def facts(
+    found: Difference, result: Synchronisation | None, noun: str, *, certificate: bool = False
+) -> list[tuple[str, str]]:
+    """Return names and values: the size of the problem and, where it is known, how it was solved.
+
+    The certificate is computed only where it is asked for.
+    """
     listed = [
-        (f"{noun.capitalize()}s", number(found.input.n_objects)),
-        ("Points", number(found.input.n_points)),
-        ("Pairs with matches", number(len(found.input.pair_objects))),
+        (f"{noun.capitalize()}s", f"{found.input.n_objects:,}"),
+        ("Points", f"{found.input.n_points:,}"),
+        ("Pairs with matches", f"{len(found.input.pair_objects):,}"),
     ]
-    if isinstance(after, Matchings):
+    if result is None:
         return listed
-    listed.append(("Method", str(after.method)))
-    gap = percent(after.gap, 2)
-    listed.append(("Objective", f"{after.objective:,.0f} of at most {after.upper_bound:,.0f}, gap {gap}"))
-    listed.append(("Time", f"{sum(after.timings.values()):.3g} s"))
-    unlike = after.outcome.details.get("matches", {}).get("unsupported", 0)
+    listed.append(("Method", result.method))
+    bound = f" of at most {result.upper_bound:,.0f}, gap {percent(result.gap, 2)}" if certificate else ""
+    listed.append(("Objective", f"{result.objective:,.0f}{bound}"))
+    listed.append(("Time", f"{sum(result.timings.values()):.3g} s"))
+    unlike = result.outcome.details.get("matches", {}).get("unsupported", 0)
     if unlike:
-        doubtful = after.outcome.details["matches"].get("doubtful", 0)
-        others = f"{number(found.removed - unlike - doubtful)} contradict the tracks"
-        third = f", {number(doubtful)} are doubtful" if doubtful else ""
-        listed.append(("Removed", f"{number(unlike)} move unlike their neighbours, {others}{third}"))
-    if hopeless := after.as_dict().get("hopeless_pairs"):
+        doubtful = result.outcome.details["matches"].get("doubtful", 0)
+        others = f"{found.counts.removed - unlike - doubtful:,} contradict the tracks"
+        third = f", {doubtful:,} are doubtful" if doubtful else ""
+        listed.append(("Removed", f"{unlike:,} move unlike their neighbours, {others}{third}"))
+    if hopeless := result.as_dict().get("hopeless_pairs"):
         listed.append(("Mostly wrong pairs", ", ".join(f"{a} – {b}" for a, b in hopeless)))
     return listed
-
-
-def number(value: int) -> str:
-    """Return a whole number with its thousands set apart.
-
-    Examples
-    --------
-    >>> number(53108)
-    '53,108'
-    """
-    return f"{value:,}"
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -114,7 +85,3 @@ def percent(share: float, digits: int = 1) -> str:
     ['50.0', '%']
     """
     return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
-
-
-def _new(found: Change) -> str:
-    return f"{number(found.added.n_matches)} {'added' if found.adds else 'more would follow'}"

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report.collect import Change
+from stiefelsync.matching.difference import Difference
+from stiefelsync.matching.inspection import are_normalised
 
-__all__ = ["PairTable", "are_normalised", "choose_pairs", "encode", "frame", "in_pixels", "pack_objects", "pack_pairs"]
+__all__ = ["PairTable", "choose_pairs", "encode", "frame", "in_pixels", "pack_objects", "pack_pairs"]
 
 Ints = NDArray[np.int64]
 UNKNOWN = 255  # the confidence of a match that has none
-HALF = 0.55  # of the larger side of an image, with room for positions a little outside
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,8 @@ class PairTable:
     added: Ints
     embedded: NDArray[np.bool_]
 
-    @property
-    def left_out(self) -> int:
-        """Pairs the page does not hold."""
-        return int((~self.embedded).sum())
 
-
-def choose_pairs(found: Change, *, max_pairs: int, max_matches: int) -> PairTable:
+def choose_pairs(found: Difference, *, max_pairs: int, max_matches: int) -> PairTable:
     """Choose what the viewer shows: the pairs that lost most, while their matches fit.
 
     Notes
@@ -55,14 +49,15 @@ def choose_pairs(found: Change, *, max_pairs: int, max_matches: int) -> PairTabl
 
     Examples
     --------
-    >>> from stiefelsync.report.collect import change
+    >>> from stiefelsync.matching.difference import difference
+    >>> from stiefelsync.matching.matchings import Matchings
     >>> problem = Matchings.from_labels([0, 1, 0, 1, 0], [2, 2, 1])
-    >>> table = choose_pairs(change(problem, problem), max_pairs=2, max_matches=9)
+    >>> table = choose_pairs(difference(problem, problem), max_pairs=2, max_matches=9)
     >>> table.objects.tolist(), table.embedded.tolist()
     ([[0, 1], [0, 2], [1, 2]], [True, True, False])
     """
     k = max(found.input.n_objects, 1)
-    codes = [_pair_codes(found.input, k), _pair_codes(found.added, k)]
+    codes = [part.pair_objects.astype(np.int64) @ np.array([k, 1]) for part in (found.input, found.added)]
     pairs = np.unique(np.concatenate(codes))
     old = np.searchsorted(pairs, codes[0])[found.input.match_pairs]
     new = np.searchsorted(pairs, codes[1])[found.added.match_pairs]
@@ -84,8 +79,15 @@ def choose_pairs(found: Change, *, max_pairs: int, max_matches: int) -> PairTabl
     return PairTable(objects[order], kept[order], removed[order], added[order], embedded)
 
 
-def pack_pairs(found: Change, table: PairTable) -> tuple[list[dict[str, Any]], dict[int, Ints]]:
+def pack_pairs(
+    found: Difference, table: PairTable, confidence: NDArray[np.float64] | None = None
+) -> tuple[list[dict[str, Any]], dict[int, Ints]]:
     """Pack the embedded pairs for the page, and return the points they use.
+
+    Parameters
+    ----------
+    confidence : (M,) float64, optional
+        How far the other matches agree with each of the input.
 
     Returns
     -------
@@ -96,32 +98,32 @@ def pack_pairs(found: Change, table: PairTable) -> tuple[list[dict[str, Any]], d
     used
         Object → the points of it that occur, ascending.
     """
-    chosen = table.objects[table.embedded].tolist()
+    support = np.full(len(found.kept), UNKNOWN)
+    if confidence is not None:
+        support = np.where(np.isfinite(confidence), (confidence.clip(0, 1) * 100).round(), UNKNOWN)
+    parts = found.input, found.added
+    number = [{pair: s for s, pair in enumerate(map(tuple, part.pair_objects.tolist()))} for part in parts]
     blocks = []
-    old = {pair: s for s, pair in enumerate(map(tuple, found.input.pair_objects.tolist()))}
-    fresh = found.added.pairs()
-    nothing = np.empty((0, 2), dtype=np.int32)
-    for pair in map(tuple, chosen):
-        s = old.get(pair)
-        span = slice(0, 0) if s is None else slice(found.input.pair_start[s], found.input.pair_start[s + 1])
-        matches, kept = found.input.indices[span], found.kept[span]
-        new = fresh.get(pair, nothing)
-        support = np.full(len(matches), UNKNOWN) if found.support is None else _per_cent(found.support[span])
-        points = np.concatenate([matches[kept], matches[~kept], new])
-        values = np.concatenate([support[kept], support[~kept], np.full(len(new), UNKNOWN)])
-        blocks.append((pair, points, values, (int(kept.sum()), int((~kept).sum()), len(new))))
     ends: dict[int, list[NDArray[Any]]] = {}
-    for (i, j), points, _, _ in blocks:
-        ends.setdefault(i, []).append(points[:, 0])
-        ends.setdefault(j, []).append(points[:, 1])
-    used = {i: np.unique(np.concatenate(parts)).astype(np.int64) for i, parts in ends.items()}
+    for pair in map(tuple, table.objects[table.embedded].tolist()):
+        rows = [numbers.get(pair) for numbers in number]
+        old, new = (
+            slice(0, 0) if s is None else slice(*part.pair_start[[s, s + 1]])
+            for part, s in zip(parts, rows, strict=True)
+        )
+        matches, kept, fresh = found.input.indices[old], found.kept[old], found.added.indices[new]
+        points = np.concatenate([matches[kept], matches[~kept], fresh])
+        known = support[old]
+        values = np.concatenate([known[kept], known[~kept], np.full(len(fresh), UNKNOWN)])
+        blocks.append((pair, points, values, (int(kept.sum()), int((~kept).sum()), len(fresh))))
+        for side, i in enumerate(pair):
+            ends.setdefault(i, []).append(points[:, side])
+    used = {i: np.unique(np.concatenate(lists)).astype(np.int64) for i, lists in ends.items()}
     packed = [
         {
             "i": i,
             "j": j,
-            "kept": counts[0],
-            "removed": counts[1],
-            "added": counts[2],
+            **dict(zip(("kept", "removed", "added"), counts, strict=True)),
             "a": encode(np.searchsorted(used[i], points[:, 0]), "<u4"),
             "b": encode(np.searchsorted(used[j], points[:, 1]), "<u4"),
             "support": encode(values, "u1"),
@@ -132,19 +134,19 @@ def pack_pairs(found: Change, table: PairTable) -> tuple[list[dict[str, Any]], d
 
 
 def pack_objects(
-    found: Change, used: Mapping[int, Ints], sizes: Mapping[int, tuple[int, int]]
+    found: Difference, used: Mapping[int, Ints], sizes: Mapping[int, tuple[int, int]]
 ) -> dict[int, dict[str, Any]]:
     """Pack the used points of every object: their numbers and where they lie in a frame.
 
     The frame is the photograph where its size is known, else the bounding box of the object's coordinates; without
     coordinates there is no frame and ``xy`` is None.
     """
-    packed = {}
-    normalised = are_normalised(found.input.coordinates)
+    problem, packed = found.input, {}
+    normalised = are_normalised(problem.coordinates)
     for i, points in used.items():
-        here = _positions(found.input, i)
-        entry: dict[str, Any] = {"points": encode(points, "<u4"), "size": int(found.input.sizes[i]), "xy": None}
-        if here is not None:
+        entry: dict[str, Any] = {"points": encode(points, "<u4"), "size": int(problem.sizes[i]), "xy": None}
+        if problem.coordinates is not None:
+            here = problem.coordinates[problem.offsets[i] : problem.offsets[i + 1]].astype(np.float64)
             if normalised and i in sizes:
                 here = in_pixels(here, sizes[i])
             low, extent = (np.zeros(2), np.array(sizes[i], dtype=float)) if i in sizes else frame(here)
@@ -184,22 +186,6 @@ def frame(positions: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
     return (low + high) / 2 - extent / 2, extent
 
 
-def are_normalised(coordinates: NDArray[Any] | None) -> bool:
-    """Return whether positions, (m, 2), are OpenSfM's: the origin at the image's centre, the larger side 1.
-
-    They are if none lies much farther than half a side from the origin and some are negative, which pixels are not.
-
-    Examples
-    --------
-    >>> are_normalised(np.array([[-0.501, 0.3], [0.2, np.nan]])), are_normalised(np.array([[0.0, 0.3], [812.0, 55.0]]))
-    (True, False)
-    """
-    if coordinates is None:
-        return False
-    known = coordinates[np.isfinite(coordinates)]
-    return bool((np.abs(known) <= HALF).all() and (known < 0).any())
-
-
 def in_pixels(positions: NDArray[Any], size: tuple[int, int]) -> NDArray[np.float64]:
     """Return normalised positions, (n, 2), in pixels of an image of that width and height.
 
@@ -209,17 +195,3 @@ def in_pixels(positions: NDArray[Any], size: tuple[int, int]) -> NDArray[np.floa
     [[200.0, 100.0], [0.0, 200.0]]
     """
     return np.asarray(positions, dtype=np.float64) * max(size) + np.array(size) / 2
-
-
-def _pair_codes(matchings: Matchings, k: int) -> Ints:
-    return matchings.pair_objects[:, 0].astype(np.int64) * k + matchings.pair_objects[:, 1]
-
-
-def _per_cent(support: NDArray[np.float64]) -> NDArray[Any]:
-    return np.where(np.isfinite(support), (support.clip(0, 1) * 100).round(), UNKNOWN)
-
-
-def _positions(matchings: Matchings, i: int) -> NDArray[np.float64] | None:
-    if matchings.coordinates is None:
-        return None
-    return matchings.coordinates[matchings.offsets[i] : matchings.offsets[i + 1]].astype(np.float64)

@@ -107,6 +107,8 @@ class Method:
         The extra of this package it needs, if any.
     sized
         Whether it needs to be told the universe size; others find it themselves.
+    discards
+        Whether it discards conflicting tracks whole; others repair them.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Method:
     choose: str
     extra: str | None = None
     sized: bool = True
+    discards: bool = False
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -187,11 +190,12 @@ def register(
     choose: str,
     extra: str | None = None,
     sized: bool = True,
+    discards: bool = False,
 ) -> Callable[[AnyRun], AnyRun]:
     """Return a decorator that enters a function of signature :class:`Run` into `METHODS`."""
 
     def enter(run: AnyRun) -> AnyRun:
-        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra, sized)
+        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra, sized, discards)
         return run
 
     return enter

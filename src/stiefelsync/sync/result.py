@@ -148,8 +148,11 @@ class Synchronisation:
         cuts = np.flatnonzero(np.diff(self.labels[order])) + 1
         return [track for track in np.split(rows, cuts) if len(track) > 1]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures of :meth:`summary` under stable names, ready for JSON."""
+    def as_dict(self, *, certificate: bool = False) -> dict[str, Any]:
+        """Return the figures of :meth:`summary` under stable names, ready for JSON.
+
+        With `certificate` those of the upper bound are among them, which may take as long as solving.
+        """
         figures: dict[str, Any] = {
             "method": self.method,
             "status": str(self.status),
@@ -162,8 +165,7 @@ class Synchronisation:
             "matches_removed": self.input.n_matches - self.difference.n_kept,
             "matches_added": self.difference.n_added,
             "objective": self.objective,
-            "upper_bound": self.upper_bound,
-            "gap": self.gap,
+            **({"upper_bound": self.upper_bound, "gap": self.gap} if certificate else {}),
             "iterations": self.outcome.n_iter,
             "seconds": dict(self.timings),
         }
@@ -184,14 +186,15 @@ class Synchronisation:
         """Number of matches the answer adds, without making them."""
         return self.difference.n_added
 
-    def summary(self) -> str:
-        """Return the answer in a few lines of text."""
-        f = self.as_dict()
+    def summary(self, *, certificate: bool = False) -> str:
+        """Return the answer in a few lines of text, with how far it can be from the best one if asked to."""
+        f = self.as_dict(certificate=certificate)
         answer = (
             f"{counted(f['tracks'], 'track')}, {counted(f['points_unmatched'], 'point')} unmatched"
             if self.consistent
             else "not cycle-consistent"
         )
+        bound = f", at most {f['upper_bound']:,.6g} possible (gap {f['gap']:.2%})" if certificate else ""
         rules = [f"  {how_decided(f)}"] if "points_by_rule" in f else []
         lines = [
             f"{self.method}: {METHODS[self.method].summary}" if self.method in METHODS else self.method,
@@ -200,7 +203,7 @@ class Synchronisation:
             f"  matches {f['matches_before']:,} → {f['matches_kept']:,} kept, {f['matches_removed']:,} removed,"
             f" {f['matches_added']:,} added",
             *rules,
-            f"  objective {f['objective']:,.6g}, at most {f['upper_bound']:,.6g} possible (gap {f['gap']:.2%})",
+            f"  objective {f['objective']:,.6g}" + bound,
             f"  {f['status']}, {sum(self.timings.values()):.3g} s",
         ]
         return "\n".join(lines)

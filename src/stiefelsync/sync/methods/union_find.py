@@ -20,6 +20,7 @@ __all__ = ["run"]
     reference="Moulon, Monasse: Unordered feature tracking made fast and easy, CVMP 2012",
     choose="to see what structure-from-motion programs do; one wrong match can destroy two tracks",
     sized=False,
+    discards=True,
 )
 def run(
     matchings: Matchings,

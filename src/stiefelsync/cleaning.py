@@ -1,0 +1,262 @@
+"""Matches of a file made consistent and written to another: what ``stiefelsync sync`` does, as one function."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stiefelsync import plotting
+from stiefelsync.errors import InputError
+from stiefelsync.io.base import Content, Format, Written, share
+from stiefelsync.io.convert import detect, find, output_format, read
+from stiefelsync.io.files import check_outputs, outputs
+from stiefelsync.matching.difference import Counts, Difference
+from stiefelsync.matching.graph import conflicts
+from stiefelsync.report import page
+from stiefelsync.sync.method import METHODS, Callback, find_method
+from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.synchronise import synchronise
+
+__all__ = ["Cleaned", "clean"]
+
+Name = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Cleaned:
+    """What :func:`clean` did.
+
+    Attributes
+    ----------
+    input, output, report, plot
+        The file that was read and those that were written, None for what was not asked for.
+    result
+        The answer.
+    difference
+        What became of the matches that were read.
+    counts
+        What became of the matches of the file: the same, unless the output is a changed copy of a file or table that
+        counts its matches differently (several points taken for one, another table).
+    written
+        More about such a copy, None for other formats.
+    lost
+        Sentences on what of the answer the file does not hold.
+    certificate
+        Whether the upper bound of the objective was asked for.
+    next_command
+        What to type next to go on with the file, where its format knows that.
+    seconds
+        From the first look at the input to the last file in its place.
+    """
+
+    input: Path
+    output: Path
+    report: Path | None
+    plot: Path | None
+    result: Synchronisation
+    difference: Difference
+    counts: Counts
+    written: Written | None
+    lost: tuple[str, ...]
+    certificate: bool
+    next_command: str | None
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as figures under stable names, ready for JSON."""
+        counts, repair, written = self.counts, self.result.input.repair, self.written
+        dropped = 0 if repair is None else repair.dropped
+        files = {"input": self.input, "output": self.output, "plot": self.plot, "report": self.report}
+        figures = self.result.as_dict(certificate=self.certificate) | {
+            "matches_read": self.result.input.n_matches + dropped,
+            "matches_dropped": dropped,
+            "matches_before": counts.before,
+            "matches_kept": counts.kept,
+            "matches_removed": counts.removed,
+            "matches_added": counts.added,
+            "matches_after": counts.after,
+            "added_written": counts.adds,
+            "conflicts_before": counts.conflicts_before,
+            "conflicts_after": counts.conflicts_after,
+            "lost": list(self.lost),
+            "seconds_in_all": self.seconds,
+        }
+        if written is not None and written.target:
+            figures |= {"table_read": written.source, "table_written": written.target}
+        if written is not None and written.to_verify:
+            figures["pairs_to_verify"] = written.to_verify
+        return {name: str(path) for name, path in files.items() if path is not None} | figures
+
+
+def clean(  # longer than forty lines: one keyword for each of its many choices, and three stages in a row
+    input: Name,
+    output: Name,
+    *,
+    method: str = "accurate",
+    universe: str | int = "auto",
+    report: Name | None = None,
+    plot: Name | None = None,
+    images: Name | None = None,
+    title: str | None = None,
+    format: str | None = None,
+    to: str | None = None,
+    like: Name | None = None,
+    add: bool | None = None,
+    certificate: bool = False,
+    force: bool = False,
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Cleaned:
+    """Read matches, make them consistent and write them, with a page and a picture of what changed: all or nothing.
+
+    Parameters
+    ----------
+    input, output
+        File to read, which is never modified, and file to write.
+    method, universe, rng, callback
+        As of :func:`~stiefelsync.synchronise`.
+    report
+        Web page to write, which shows what changed; `images` is a folder of photographs for it, `title` its headline.
+    plot
+        Picture to draw, .png, .pdf or .svg.
+    format, to
+        Format of the input and of the output; told from the content and from the ending by default.
+    like
+        File to write a changed copy of, for formats that are written so; the input by default.
+    add
+        Whether matches are written that the original does not have. None: as usual for the format.
+    certificate
+        Whether to compute an upper bound of the objective, which may take longer than the rest.
+    force
+        Whether outputs that are there already are replaced.
+    **options
+        Of the formats and of the method; each goes to all that know it.
+
+    Raises
+    ------
+    InputError
+        If something is wrong with the input, an option or an output; then nothing was written. Outputs and options are
+        checked before the work begins.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from stiefelsync import Matchings, io
+    >>> triangle = {(0, 1): [[0, 0]], (1, 2): [[0, 0]]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     io.write(Matchings.from_pairs(triangle, [1, 1, 1]), f"{folder}/matches.csv")
+    ...     done = clean(f"{folder}/matches.csv", f"{folder}/consistent.csv")
+    ...     done.counts.kept, done.counts.added, io.read(done.output).n_matches
+    (2, 1, 3)
+    """
+    start = time.perf_counter()
+    source, target = Path(input), Path(output)
+    wanted = {"report": report, "plot": plot, "images": images, "like": like}
+    shown, drawn, photographs, original = (None if path is None else Path(path) for path in wanted.values())
+    check_outputs([target, shown, drawn], reads=[source, original, photographs], force=force)
+    _check(shown, drawn, photographs)
+    model = source if original is None else original
+    reader = detect(source) if format is None else find(format)
+    writer = output_format(target, to, model)
+    writer.check_original(model)
+    if universe != "auto" and not find_method(method).sized:
+        raise InputError(f"method {method!r} finds the size of the universe itself; leave universe={universe} out")
+    given = _share(options, reader, writer, method)
+    more = [*reader.files_of(given["read"]), *writer.files_of(given["write"])]
+    check_outputs([target, shown, drawn], reads=more, force=force)
+    problem = read(source, reader.name, **given["read"])
+    result = synchronise(problem, universe, method=method, rng=rng, callback=callback, **given["method"])
+    adds = writer.whole or (writer.adds if add is None else add)
+    found = result.difference if adds else replace(result.difference, adds=False)
+    with outputs(target, shown, drawn, reads=[source, original, photographs, *more], force=force) as staged:
+        content = Content(found.matches_after, found.labels, adds)
+        written = writer.write(content, staged[target], like=model, **given["write"])
+        counts = found.counts if written is None else _counts(found, written, writer, model, staged[target], original)
+        if drawn is not None:
+            plotting.save_to(staged[drawn], plotting.overview(result, found))
+        if shown is not None:
+            notes = _notes(found, counts, written, target, own=original is None)
+            text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
+            staged[shown].write_bytes(page.encoded(text))
+    go_on = None if writer.next_command is None else writer.next_command(target, written, photographs)
+    seconds = time.perf_counter() - start
+    return Cleaned(
+        source, target, shown, drawn, result, found, counts, written, tuple(_lost(found, writer, written)), certificate,
+        go_on, seconds,
+    )  # fmt: skip
+
+
+def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
+    """Raise an error for a page or a picture that could not be made."""
+    if plot is not None:
+        plotting.check_path(plot)
+    if report is not None:
+        page.check_page(report)
+    if images is not None and report is None:
+        raise InputError("images are shown in the report, and none is wanted; name it with report=", setting="report")
+    if images is not None and not images.is_dir():
+        raise InputError(f"{images} is no folder of images")
+
+
+def _share(options: Mapping[str, Any], reader: Format, writer: Format, method: str) -> dict[str, dict[str, Any]]:
+    """Give every option to all that know its name, or say that nobody does, or which other method."""
+    takers = {"read": reader.read_options, "write": writer.write_options, "method": find_method(method).options}
+    for name in options:
+        others = [other.name for other in METHODS.values() if name in other.options]
+        if others and not any(name in names for names in takers.values()):
+            advice = f"choose method={others[0]!r} for it"
+            raise InputError(f"{name!r} is an option of method {', '.join(others)}; {advice}", setting="method")
+    given = share(options, **takers)
+    reader.check("read", given["read"])
+    writer.check("write", given["write"])
+    return given
+
+
+def _counts(
+    found: Difference, written: Written, writer: Format, model: Path, output: Path, original: Path | None
+) -> Counts:
+    """Return what became of the matches of a file that a changed copy was written of, as that file counts them."""
+    added = written.added if found.adds else found.n_kept + found.n_added - written.distinct
+    before, after = found.counts.conflicts_before, found.counts.conflicts_after
+    if written.target and (written.merged or original is not None or written.target != written.source):
+        before, after = (conflicts(read(path, writer.name, **written.reading)).count for path in (model, output))
+    return Counts(written.before, written.kept, added, found.adds, before, after)
+
+
+def _lost(found: Difference, writer: Format, written: Written | None) -> list[str]:
+    """Return sentences on what of the answer the file does not hold."""
+    lost = writer.loses(found.matches_after)
+    if found.input.weights is not None and found.matches_after.weights is None and written is None:
+        lost.append("The matches of the answer have no weights: those of the input are not written.")
+    return lost
+
+
+def _notes(found: Difference, counts: Counts, written: Written | None, output: Path, *, own: bool) -> list[str]:
+    """Say on the page, which counts the matches read, where the file differs; `own`: it is a copy of the input."""
+    notes = []
+    if written is not None and written.merged:
+        notes.append(
+            f"On this page connected keypoints within {written.merged:g} px are one point (merge_px); "
+            f"{output.name} holds the matches of each of them."
+        )
+    here = found.counts
+    if written is not None and (
+        written.source != written.target or (counts.before, counts.after) != (here.before, here.after)
+    ):
+        table = f" from the table {written.source}" if written.source and own else ""
+        where = f"the table {written.target} of {output.name}" if written.target else output.name
+        more = f", {counts.added:,} added" if counts.adds else ""
+        notes.append(
+            f"This page counts the matches that were read{table}. What was written is {where}: {counts.before:,} "
+            f"matches became {counts.after:,} ({counts.kept:,} kept, {counts.removed:,} removed{more})."
+        )
+    if counts.added and not counts.adds:
+        notes.append(f"The matches that would follow are shown on this page only; {output.name} does not hold them.")
+    return notes
