@@ -10,7 +10,8 @@ from hypothesis import settings
 
 # The same examples every time, and no deadline: a busy machine must not fail a test.
 settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
+settings.register_profile("brief", deadline=None, derandomize=True, max_examples=20)  # for hundreds of mutants
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import herz_jesu, reconstruction
-from stiefelsync import Matchings, io, synchronise
-from stiefelsync.errors import InputError
-from stiefelsync.matching.copies import merge_near
+from stiefelsync import io, synchronise
 from stiefelsync.matching.graph import conflicts
 
 
@@ -86,26 +84,3 @@ def test_sceaux_is_reconstructed_as_well(pycolmap: Any, data_dir: Path, tmp_path
     assert new.points >= 0.99 * old.points
     assert new.length >= old.length
     assert new.views == new.length > old.views  # the original has tracks in which an image occurs twice
-
-
-def test_near_points_are_merged_only_where_matches_connect_them() -> None:
-    coordinates = np.array([[0, 0], [0, 1], [50, 0], [50, 1], [5, 5], [5, 50], [9, 9]])
-    pairs = {(0, 1): [[0, 0], [2, 1]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}
-    problem = Matchings.from_pairs(pairs, [4, 2, 1], coordinates=coordinates)
-    merged, stands = merge_near(problem, 2.0)
-    assert stands.tolist() == [0, 0, 2, 3, 4, 5, 6]
-    assert merged.pair(0, 2).tolist() == [[0, 0]]
-    assert merged.pair(0, 1).tolist() == [[0, 0], [2, 1]]
-    same, alone = merge_near(problem, 0.5)
-    assert same == problem
-    assert alone.tolist() == list(range(7))
-
-
-def test_merging_near_points_needs_coordinates_and_a_distance() -> None:
-    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])
-    with pytest.raises(InputError, match="these matches have no coordinates"):
-        merge_near(problem, 1.0)
-    placed = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], coordinates=np.zeros((2, 2)))
-    for distance in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="it must be a number of pixels, 0 or more"):
-            merge_near(placed, distance)
