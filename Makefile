@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-cpus test-everywhere test-lowest lint bench clean docs package
+.PHONY: demo test test-cpus test-everywhere test-lowest lint bench mutants clean docs package
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -50,6 +50,10 @@ lint: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.solver
+
+# Would the tests notice a small change of the numerical core? Goes on where it was interrupted (docs/mutants.md).
+mutants: .venv/dev.stamp
+	$(TEST_ENV) $(BIN)/python -m benchmarks.mutants --record $(OUT)/mutants.jsonl $(ARGS)
 
 clean:
 	rm -rf .venv .venv-lowest $(OUT) .pytest_cache .mypy_cache .ruff_cache
