@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot
+from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.copies import representatives
 from stiefelsync.matching.matchings import Matchings
 
@@ -157,7 +158,9 @@ def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str
     return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
 
 
-def read(path: Path, *, one_to_many: str = "repair", source: str | None = None, merge_px: float = 0.0) -> Matchings:
+def read(
+    path: Path, *, one_to_many: OneToMany = "repair", source: str | None = None, merge_px: float = 0.0
+) -> Matchings:
     """Read the matches, keypoint positions and image names of a COLMAP database.
 
     Parameters

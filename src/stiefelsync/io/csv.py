@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
 from stiefelsync.io.limits import check_points, lines, plain_numbers, real, shown, whole
-from stiefelsync.matching._canonical import check_sizes, describe
+from stiefelsync.matching._canonical import OneToMany, check_sizes, describe
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["CSV", "TRACKS"]
@@ -241,7 +241,7 @@ def _sizes(
     return sizes
 
 
-def read_matches(path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None) -> Matchings:
+def read_matches(path: Path, *, one_to_many: OneToMany = "error", sizes: ArrayLike | None = None) -> Matchings:
     """Read ``object_a,point_a,object_b,point_b[,weight]``.
 
     Parameters

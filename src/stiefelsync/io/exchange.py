@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import names_of
-from stiefelsync.matching._canonical import as_pairs
+from stiefelsync.matching._canonical import OneToMany, as_pairs
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["from_dict", "from_permutations", "from_tensor", "to_dict", "to_permutations", "to_tensor"]
@@ -21,7 +21,7 @@ def from_dict(
     sizes: ArrayLike | Mapping[str, int] | None = None,
     *,
     weights: Mapping[tuple[Any, Any], ArrayLike] | None = None,
-    one_to_many: str = "error",
+    one_to_many: OneToMany = "error",
 ) -> Matchings:
     """Build from ``{(a, b): (K, 2) ints}``, objects given by number or by name.
 
@@ -84,7 +84,7 @@ def from_permutations(
     sizes: ArrayLike | None = None,
     *,
     weights: Mapping[tuple[int, int], ArrayLike] | None = None,
-    one_to_many: str = "error",
+    one_to_many: OneToMany = "error",
 ) -> Matchings:
     """Build from permutation vectors, as model merging has them; -1 means no partner.
 
@@ -172,7 +172,7 @@ def from_tensor(
     *,
     weighted: bool = False,
     names: Sequence[str] | None = None,
-    one_to_many: str = "error",
+    one_to_many: OneToMany = "error",
 ) -> Matchings:
     """Build from a tensor of shape (k, k, n, n) whose block (i, j) is P_ij, as multi-graph matching programs have.
 

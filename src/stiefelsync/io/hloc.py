@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, counted
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.hdf5 import Datasets, edited, is_hdf5, opened
+from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["HLOC"]
@@ -152,7 +153,7 @@ def _sizes(names: list[str], pairs: list[Pair], keypoints: dict[str, Any] | None
 
 
 def read(
-    path: Path, *, one_to_many: str = "repair", features: str | Path | None = None, scores: bool = True
+    path: Path, *, one_to_many: OneToMany = "repair", features: str | Path | None = None, scores: bool = True
 ) -> Matchings:
     """Read a file of matches.
 

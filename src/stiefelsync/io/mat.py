@@ -15,6 +15,7 @@ from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, head, losses, register
 from stiefelsync.io.limits import check_bytes, shown
 from stiefelsync.io.sparse_arrays import from_parts
+from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["MAT"]
@@ -44,7 +45,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def read(
-    path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None, weighted: bool | None = None
+    path: Path, *, one_to_many: OneToMany = "error", sizes: ArrayLike | None = None, weighted: bool | None = None
 ) -> Matchings:
     """Read the matrix W of a MAT file.
 

@@ -17,7 +17,7 @@ from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, Labels, head, losses, register
 from stiefelsync.io.limits import as_integers, check_bytes, check_points, guarded, shown
 from stiefelsync.io.sparse_arrays import from_parts
-from stiefelsync.matching._canonical import check_sizes
+from stiefelsync.matching._canonical import OneToMany, check_sizes
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["NPZ", "read_truth"]
@@ -72,7 +72,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> NDArr
 
 
 def read(
-    path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None, weighted: bool = False
+    path: Path, *, one_to_many: OneToMany = "error", sizes: ArrayLike | None = None, weighted: bool = False
 ) -> Matchings:
     """Read matchings from an NPZ file.
 

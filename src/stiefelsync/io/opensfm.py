@@ -19,6 +19,7 @@ from stiefelsync.io.csv import Table, parse_rows, points_of_tracks
 from stiefelsync.io.exchange import from_dict
 from stiefelsync.io.limits import lines, whole
 from stiefelsync.io.pickled import read_pickled
+from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["OPENSFM"]
@@ -36,7 +37,7 @@ def sniff(path: Path) -> bool:
 
 
 def read(
-    path: Path, *, one_to_many: str = "error", sizes: ArrayLike | None = None, allow_pickle: bool = False
+    path: Path, *, one_to_many: OneToMany = "error", sizes: ArrayLike | None = None, allow_pickle: bool = False
 ) -> Matchings:
     """Read `tracks.csv`, or the folder `matches` (one file of it, respectively).
 

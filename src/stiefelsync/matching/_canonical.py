@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from stiefelsync.errors import InputError, counted, unknown_name
 
 __all__ = [
-    "Repair", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical", "check_layout", "check_precision",
-    "check_sizes", "check_weights", "describe", "grouped", "sort_matches",
+    "OneToMany", "Repair", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical", "check_layout",
+    "check_precision", "check_sizes", "check_weights", "describe", "grouped", "sort_matches",
 ]  # fmt: skip
 
 Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
+OneToMany = Literal["error", "repair"]
 INT32_MAX = int(np.iinfo(np.int32).max)
 
 
@@ -161,7 +162,7 @@ def canonical(
     points: NDArray[Any],
     sizes: Int32s,
     weights: Floats | None,
-    one_to_many: str,
+    one_to_many: OneToMany,
     names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None, Repair | None]:
     """Return (pair_objects, pair_start, indices, weights, repair) of the matches in canonical order.

@@ -12,6 +12,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching import _flat
 from stiefelsync.matching._arrays import Int32s, MatchArrays
 from stiefelsync.matching._canonical import (
+    OneToMany,
     as_coordinates,
     as_names,
     as_pairs,
@@ -69,7 +70,7 @@ class Matchings(MatchArrays):
         *,
         names: tuple[str, ...] | None,
         coordinates: ArrayLike | None,
-        one_to_many: str = "error",
+        one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Bring flat arrays into canonical form."""
         layout = canonical(flat.objects, flat.points, sizes, flat.weights, one_to_many, names)
@@ -86,7 +87,7 @@ class Matchings(MatchArrays):
         weights: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        one_to_many: str = "error",
+        one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Build from flat arrays, in any order and orientation, in O(M log M) without a Python loop over matches.
 
@@ -120,7 +121,7 @@ class Matchings(MatchArrays):
         weights: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        one_to_many: str = "error",
+        one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Build from global point indices, shape (M, 2), objects one after another: what `endpoints` gives back.
 
@@ -145,7 +146,7 @@ class Matchings(MatchArrays):
         weights: Mapping[tuple[int, int], ArrayLike] | None = None,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        one_to_many: str = "error",
+        one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Build from ``{(i, j): (K, 2) ints}``, the exchange type of structure-from-motion programs.
 
@@ -170,7 +171,7 @@ class Matchings(MatchArrays):
         weighted: bool = False,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        one_to_many: str = "error",
+        one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Build from the block matrix W = [P_ij], shape (m, m), symmetric and binary (or `weighted`).
 
@@ -195,7 +196,7 @@ class Matchings(MatchArrays):
         weighted: bool = False,
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
-        one_to_many: str = "error",
+        one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Build from one matrix P_ij, shape (n_i, n_j), dense or sparse, per object pair; nonzero entries are matches.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
 from stiefelsync.sync.methods.tracks import prepare
 from stiefelsync.sync.outcome import Outcome
@@ -98,7 +99,7 @@ def _extend_tracks(
     with watch("labels"):
         labels = carried.labels.copy()
         labels[held] = _inherit(carried.labels, grown.track, held)
-    status = "stopped by the callback" if grown.stopped else "done"
+    status = Status.STOPPED if grown.stopped else Status.DONE
     outcome = Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds)
     return Synchronisation(matchings, "tracks", outcome, int(labels.max(initial=-1)) + 1, None, watch.seconds)
 
