@@ -21,7 +21,6 @@ plotting.match_lines(
     drawings=scene.drawings,
     size=(scene.width, scene.height),
 )
-print(
-    f"fscore {score(scene.matchings, scene.truth).fscore:.3f} before, {score(result.labels, scene.truth).fscore:.3f} after"
-)
+before, after = score(scene.matchings, scene.truth), score(result.labels, scene.truth)
+print(f"fscore {before.fscore:.3f} before, {after.fscore:.3f} after")
 plt.show()

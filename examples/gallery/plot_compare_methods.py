@@ -22,7 +22,7 @@ for method, values in scores.items():
     print(f"{method:16} {np.mean(values):.3f}   " + " ".join(f"{value:.3f}" for value in values))
 
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
-for at, (method, values) in enumerate(reversed(scores.items())):
+for at, values in enumerate(reversed(scores.values())):
     axis.scatter(values, np.full(len(values), at), s=18, alpha=0.6, color="tab:blue")
     axis.plot(np.mean(values), at, marker="|", markersize=16, color="black")
 axis.set(
