@@ -55,6 +55,11 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
         " (1 of 3 matches have to go; one_to_many='repair' keeps the heaviest)",
         lambda: PAIRS({(0, 1): [[0, 1], [1, 1], [2, 0]]}, [3, 2]),
     ),
+    (  # the same two numbers in another pair are another match
+        "point 0 of object 0 is matched to more than one point of object 1"
+        " (1 of 3 matches have to go; one_to_many='repair' keeps the heaviest)",
+        lambda: PAIRS({(0, 1): [[0, 0], [0, 1]], (0, 2): [[0, 1]]}, [2, 2, 2]),
+    ),
     (
         "the match of point 0 of object 0 ('left.jpg') with point 1 of object 1 ('right.jpg') is given twice"
         " (1 of 2 matches have to go; one_to_many='repair' keeps the heaviest)",

@@ -307,10 +307,10 @@ def test_exchange_functions_take_weights_sizes_and_repair():
 
 
 def test_keys_too_long_for_one_number_are_sorted_by_columns():
-    # k²·n² ≥ 2⁶³ here: pairs and points no longer fit one 64-bit key.
-    sizes = [2**30, 2**29, 2**20]
+    # k²·n² ≥ 2⁶³ here: pairs and points no longer fit one 64-bit key, and those of the last pair would wrap.
+    sizes = [2**30, 2**29, 2**28, 2**20]
     rng = np.random.default_rng(0)
-    objects = np.array([[0, 1], [1, 2], [0, 2]])[rng.integers(3, size=60)]
+    objects = np.array([[0, 1], [1, 2], [0, 2], [2, 3]])[rng.integers(4, size=60)]
     points = np.stack([rng.permutation(2**20)[:60], rng.permutation(2**20)[:60]], axis=1)
     points[:, 0] //= 2**17  # many equal first points, as the last column of the order needs
     rows = sorted({(*o, *p) for o, p in zip(objects.tolist(), points.tolist(), strict=True)})
@@ -320,7 +320,7 @@ def test_keys_too_long_for_one_number_are_sorted_by_columns():
     ]
     assert kept == sorted(kept)
     assert set(kept) <= set(rows)
-    small = Matchings.from_arrays(objects, points, [2**20] * 3, one_to_many="repair")
+    small = Matchings.from_arrays(objects, points, [2**20] * 4, one_to_many="repair")
     assert np.array_equal(small.indices, found.indices)
     assert np.array_equal(small.pair_objects, found.pair_objects)
     turned = found.with_weights(np.arange(1.0, 1 + found.n_matches))

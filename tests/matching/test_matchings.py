@@ -245,6 +245,15 @@ def test_from_arrays_needs_few_copies() -> None:
     assert peak / n < 120
 
 
+def test_the_largest_and_the_smallest_weight_of_a_precision_are_kept() -> None:
+    limits = np.finfo(np.float32)
+    problem = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2])
+    for extreme in (limits.max, limits.smallest_subnormal):
+        W = problem.with_weights([float(extreme), 1.0]).to_matrix("float32")
+        assert W.max(axis=None) == max(extreme, 1)
+        assert W[[0], [2]][0] == extreme
+
+
 def test_views_of_pairs() -> None:
     problem = Matchings.from_pairs({(2, 0): [[1, 0]]}, [2, 2, 2])
     assert problem.pair(0, 2).tolist() == [[0, 1]]

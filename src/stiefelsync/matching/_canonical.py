@@ -247,11 +247,6 @@ def check_layout(
 
 def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, names: tuple[str, ...] | None) -> None:
     k = len(sizes)
-    for name, array in (("object", objects), ("point", points)):
-        if not np.issubdtype(array.dtype, np.integer):
-            raise InputError(f"{name} indices must be whole numbers, got {array.dtype}")
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise InputError(f"matches must come as an array of shape (K, 2), got {array.shape}")
     if not len(objects):
         return
     outside = (objects < 0) | (objects >= k)
