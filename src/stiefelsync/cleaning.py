@@ -13,13 +13,14 @@ import numpy as np
 
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
-from stiefelsync.io.base import Content, Format, Written, share
-from stiefelsync.io.convert import detect, find, output_format, read
-from stiefelsync.io.files import check_outputs, outputs
+from stiefelsync.io.base import FORMATS, Content, Written
+from stiefelsync.io.dispatch import as_path, read
+from stiefelsync.io.files import outputs
+from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.report import page
-from stiefelsync.sync.method import METHODS, Callback, find_method
+from stiefelsync.sync.method import METHODS, Callback, Method, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
@@ -94,7 +95,7 @@ class Cleaned:
         return {name: str(path) for name, path in files.items() if path is not None} | figures
 
 
-def clean(  # longer than forty lines: one keyword for each of its many choices, and three stages in a row
+def clean(
     input: Name,
     output: Name,
     *,
@@ -157,40 +158,44 @@ def clean(  # longer than forty lines: one keyword for each of its many choices,
     (2, 1, 3)
     """
     start = time.perf_counter()
-    source, target = Path(input), Path(output)
-    wanted = {"report": report, "plot": plot, "images": images, "like": like}
-    shown, drawn, photographs, original = (None if path is None else Path(path) for path in wanted.values())
-    check_outputs([target, shown, drawn], reads=[source, original, photographs], force=force)
+    wanted = {"like": like, "images": images, "report": report, "plot": plot}
+    original, photographs, shown, drawn = (None if path is None else as_path(path) for path in wanted.values())
+    chosen = _chosen(method, universe, options)
+    route = plan_route(
+        as_path(input), as_path(output), format=format, to=to, like=original, options=options, others=chosen.options,
+        outputs=[shown, drawn], reads=[photographs], force=force,
+    )  # fmt: skip
     _check(shown, drawn, photographs)
-    model = source if original is None else original
-    reader = detect(source) if format is None else find(format)
-    writer = output_format(target, to, model)
-    writer.check_original(model)
-    if universe != "auto" and not find_method(method).sized:
-        raise InputError(f"method {method!r} finds the size of the universe itself; leave universe={universe} out")
-    given = _share(options, reader, writer, method)
-    more = [*reader.files_of(given["read"]), *writer.files_of(given["write"])]
-    check_outputs([target, shown, drawn], reads=more, force=force)
-    problem = read(source, reader.name, **given["read"])
-    result = synchronise(problem, universe, method=method, rng=rng, callback=callback, **given["method"])
-    adds = writer.whole or (writer.adds if add is None else add)
+    result = synchronise(route.read(), universe, method=method, rng=rng, callback=callback, **route.options["other"])
+    adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
-    with outputs(target, shown, drawn, reads=[source, original, photographs, *more], force=force) as staged:
-        content = Content(found.matches_after, found.labels, adds)
-        written = writer.write(content, staged[target], like=model, **given["write"])
-        counts = found.counts if written is None else _counts(found, written, writer, model, staged[target], original)
+    with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
+        written = route.write(Content(found.matches_after, found.labels, adds), staged[route.target])
+        counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
         if drawn is not None:
             plotting.save_to(staged[drawn], plotting.overview(result, found))
         if shown is not None:
-            notes = _notes(found, counts, written, target, own=original is None)
+            notes = _notes(found, counts, written, route)
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(page.encoded(text))
-    go_on = None if writer.next_command is None else writer.next_command(target, written, photographs)
-    seconds = time.perf_counter() - start
+    go_on = route.writer.next_command
     return Cleaned(
-        source, target, shown, drawn, result, found, counts, written, tuple(_lost(found, writer, written)), certificate,
-        go_on, seconds,
+        route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),
+        certificate, None if go_on is None else go_on(route.target, written, photographs), time.perf_counter() - start,
     )  # fmt: skip
+
+
+def _chosen(method: str, universe: str | int, options: Mapping[str, Any]) -> Method:
+    """Return the method, or say that the universe or an option does not go with it."""
+    chosen = find_method(method)
+    if universe != "auto" and not chosen.sized:
+        raise InputError(f"method {method!r} finds the size of the universe itself; leave universe={universe} out")
+    for name in options:
+        others = [other.name for other in METHODS.values() if name in other.options]
+        if others and method not in others and not any(name in known.options for known in FORMATS.values()):
+            advice = f"choose method={others[0]!r} for it"
+            raise InputError(f"{name!r} is an option of method {', '.join(others)}; {advice}", setting="method")
+    return chosen
 
 
 def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
@@ -205,42 +210,27 @@ def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
         raise InputError(f"{images} is no folder of images")
 
 
-def _share(options: Mapping[str, Any], reader: Format, writer: Format, method: str) -> dict[str, dict[str, Any]]:
-    """Give every option to all that know its name, or say that nobody does, or which other method."""
-    takers = {"read": reader.read_options, "write": writer.write_options, "method": find_method(method).options}
-    for name in options:
-        others = [other.name for other in METHODS.values() if name in other.options]
-        if others and not any(name in names for names in takers.values()):
-            advice = f"choose method={others[0]!r} for it"
-            raise InputError(f"{name!r} is an option of method {', '.join(others)}; {advice}", setting="method")
-    given = share(options, **takers)
-    reader.check("read", given["read"])
-    writer.check("write", given["write"])
-    return given
-
-
-def _counts(
-    found: Difference, written: Written, writer: Format, model: Path, output: Path, original: Path | None
-) -> Counts:
+def _counts(found: Difference, written: Written, route: Route, output: Path) -> Counts:
     """Return what became of the matches of a file that a changed copy was written of, as that file counts them."""
     added = written.added if found.adds else found.n_kept + found.n_added - written.distinct
     before, after = found.counts.conflicts_before, found.counts.conflicts_after
-    if written.target and (written.merged or original is not None or written.target != written.source):
-        before, after = (conflicts(read(path, writer.name, **written.reading)).count for path in (model, output))
+    if written.target and (written.merged or route.model != route.source or written.target != written.source):
+        tables = (read(path, route.writer.name, **written.reading) for path in (route.model, output))
+        before, after = (conflicts(table).count for table in tables)
     return Counts(written.before, written.kept, added, found.adds, before, after)
 
 
-def _lost(found: Difference, writer: Format, written: Written | None) -> list[str]:
+def _lost(found: Difference, route: Route, written: Written | None) -> list[str]:
     """Return sentences on what of the answer the file does not hold."""
-    lost = writer.loses(found.matches_after)
+    lost = route.writer.loses(found.matches_after)
     if found.input.weights is not None and found.matches_after.weights is None and written is None:
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return lost
 
 
-def _notes(found: Difference, counts: Counts, written: Written | None, output: Path, *, own: bool) -> list[str]:
-    """Say on the page, which counts the matches read, where the file differs; `own`: it is a copy of the input."""
-    notes = []
+def _notes(found: Difference, counts: Counts, written: Written | None, route: Route) -> list[str]:
+    """Say on the page, which counts the matches that were read, where the file differs."""
+    notes, output = [], route.target
     if written is not None and written.merged:
         notes.append(
             f"On this page connected keypoints within {written.merged:g} px are one point (merge_px); "
@@ -250,7 +240,7 @@ def _notes(found: Difference, counts: Counts, written: Written | None, output: P
     if written is not None and (
         written.source != written.target or (counts.before, counts.after) != (here.before, here.after)
     ):
-        table = f" from the table {written.source}" if written.source and own else ""
+        table = f" from the table {written.source}" if written.source and route.model == route.source else ""
         where = f"the table {written.target} of {output.name}" if written.target else output.name
         more = f", {counts.added:,} added" if counts.adds else ""
         notes.append(

@@ -24,7 +24,7 @@ BLOCKS = Matchings.from_blocks
 
 
 def _fields(problem: Matchings) -> list[Any]:
-    return [getattr(problem, at.name) for at in fields(problem)]
+    return [getattr(problem, at.name) for at in fields(problem) if at.init]
 
 
 def _writable(problem: Matchings) -> list[Any]:

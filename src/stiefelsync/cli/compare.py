@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stiefelsync import io
 from stiefelsync.cli.options import Force, Format, Input, Json, Options, Seed, Universe, parse_options, parse_universe
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
-from stiefelsync.io.convert import find
+from stiefelsync.io.dispatch import find
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods

@@ -3,10 +3,11 @@
 from stiefelsync.io import colmap, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.colmap import next_command
-from stiefelsync.io.convert import convert, detect, read, write
+from stiefelsync.io.dispatch import detect, read, write
 from stiefelsync.io.exchange import from_dict, from_permutations, from_tensor, to_dict, to_permutations, to_tensor
 from stiefelsync.io.gtsfm import TracksEstimator
 from stiefelsync.io.npz import read_truth
+from stiefelsync.io.route import convert
 
 __all__ = [
     "FORMATS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -19,7 +19,6 @@ from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
     "FORMATS", "Content", "Format", "Written", "consistent_labels", "follows", "losses", "names_of", "register",
-    "share",
 ]  # fmt: skip
 
 Labels = NDArray[np.int64]
@@ -146,6 +145,11 @@ class Format:
         """Names of the options writing takes, beside the common ones."""
         return tuple(name for name in _options(self.write) if name != "like")
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of all options, of reading and of writing."""
+        return self.read_options + self.write_options
+
     def check(self, verb: str, options: Mapping[str, Any]) -> None:
         """Raise :class:`InputError` for an option that reading or writing (`verb`) does not know.
 
@@ -178,21 +182,6 @@ class Format:
 
 def _options(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
-
-
-def share(options: Mapping[str, Any], **takers: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Give every option to all that take one of that name, or raise :class:`InputError` if nobody does.
-
-    Examples
-    --------
-    >>> share({"p": 4, "merge_px": 2.5}, method=["p"], reader=["source", "merge_px"])
-    {'method': {'p': 4}, 'reader': {'merge_px': 2.5}}
-    """
-    known = {taker: set(names) for taker, names in takers.items()}
-    for name in options:
-        if not any(name in names for names in known.values()):
-            raise unknown_name("option", name, sorted(set().union(*known.values())) or ["none here"])
-    return {taker: {name: options[name] for name in options if name in names} for taker, names in known.items()}
 
 
 FORMATS: dict[str, Format] = {}

@@ -43,6 +43,9 @@ class MatchArrays:
     names: tuple[str, ...] | None = None
     coordinates: NDArray[np.float32] | None = None
     repair: Repair | None = field(default=None, compare=False)
+    n_objects: int = field(init=False, compare=False)
+    n_points: int = field(init=False, compare=False)
+    n_matches: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         sizes = check_sizes(self.sizes)
@@ -52,31 +55,22 @@ class MatchArrays:
         self._set(sizes, *layout, names, as_coordinates(self.coordinates, int(sizes.sum())), self.repair)
 
     def _set(self, *values: Any) -> Self:
-        """Fill the fields, in their order, with arrays that are canonical and belong to nobody else."""
-        for at, value in zip(fields(self), values, strict=True):
+        """Fill the fields, in their order, with arrays that are canonical and belong to nobody else; count."""
+        named = dict(zip(_GIVEN, values, strict=True))
+        counts = {
+            "n_objects": len(named["sizes"]),
+            "n_points": int(named["sizes"].sum(dtype=np.int64)),
+            "n_matches": len(named["indices"]),
+        }
+        for name, value in (named | counts).items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
-            object.__setattr__(self, at.name, value)
+            object.__setattr__(self, name, value)
         return self
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some fields changed to values that need no check."""
-        return object.__new__(type(self))._set(*(changes.get(at.name, getattr(self, at.name)) for at in fields(self)))
-
-    @property
-    def n_objects(self) -> int:
-        """Number of objects k."""
-        return len(self.sizes)
-
-    @cached_property
-    def n_points(self) -> int:
-        """Number of points m over all objects."""
-        return int(self.sizes.sum(dtype=np.int64))
-
-    @property
-    def n_matches(self) -> int:
-        """Number of matches M."""
-        return len(self.indices)
+        return object.__new__(type(self))._set(*(changes.get(name, getattr(self, name)) for name in _GIVEN))
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -251,12 +245,16 @@ class MatchArrays:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), *(getattr(self, at.name) for at in fields(self)))
+        return _restored, (type(self), *(getattr(self, name) for name in _GIVEN))
 
     def __repr__(self) -> str:
         k = self.n_objects
         nouns = counted(k, "object"), counted(self.n_points, "point"), counted(self.n_matches, "match")
         return f"Matchings({', '.join(nouns)} in {len(self.pair_objects):,} of {counted(k * (k - 1) // 2, 'pair')})"
+
+
+_GIVEN = tuple(at.name for at in fields(MatchArrays) if at.init)
+"""What matchings are made from; all else follows."""
 
 
 def _restored(cls: type[MatchArrays], *values: Any) -> MatchArrays:

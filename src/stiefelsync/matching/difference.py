@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,12 +24,14 @@ class Counts:
 
     Attributes
     ----------
-    before, kept
-        Matches before, and those of them that are still there.
+    before, kept, removed
+        Matches before, those of them that are still there, and those that are not.
     added
         Matches that were not there before.
     adds
         Whether these are part of what is there after, or would only follow from it.
+    after
+        Matches after.
     conflicts_before, conflicts_after
         Tracks with two points of one object.
 
@@ -46,16 +48,12 @@ class Counts:
     adds: bool
     conflicts_before: int
     conflicts_after: int
+    removed: int = field(init=False)
+    after: int = field(init=False)
 
-    @property
-    def removed(self) -> int:
-        """Matches that are no longer there."""
-        return self.before - self.kept
-
-    @property
-    def after(self) -> int:
-        """Matches after."""
-        return self.kept + (self.added if self.adds else 0)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "removed", self.before - self.kept)
+        object.__setattr__(self, "after", self.kept + (self.added if self.adds else 0))
 
 
 @dataclass(frozen=True, eq=False)

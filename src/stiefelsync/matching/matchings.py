@@ -52,6 +52,8 @@ class Matchings(MatchArrays):
         Image position of every point, objects one after another.
     repair
         What was dropped to make the matches one-to-one, if anything was.
+    n_objects, n_points, n_matches : int
+        Numbers of objects k, of points m over all objects, and of matches M.
 
     Examples
     --------

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from stiefelsync.errors import InputError, counted
-from stiefelsync.io.base import share
-from stiefelsync.io.convert import detect, find, read
+from stiefelsync.io.dispatch import detect, find, read
 from stiefelsync.io.files import check_outputs, replacing
+from stiefelsync.io.route import share
 from stiefelsync.matching.difference import difference
 from stiefelsync.report.page import check_page, encoded, render
 

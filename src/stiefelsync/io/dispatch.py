@@ -1,4 +1,4 @@
-"""Read any known format, write any known format, convert between them."""
+"""Read any known format, write any known format."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from stiefelsync.errors import FormatError, InputError, StiefelSyncError, counted, unknown_name
-from stiefelsync.io.base import FORMATS, Content, Format, Written, share
+from stiefelsync.errors import FormatError, InputError, StiefelSyncError, unknown_name
+from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.limits import guarded
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["convert", "detect", "find", "output_format", "read", "write", "write_to"]
+__all__ = ["detect", "find", "output_format", "read", "write", "write_content", "write_to"]
 
 
 def find(name: str) -> Format:
@@ -165,7 +165,13 @@ def write_to(
     **options: Any,
 ) -> Written | None:
     """Write to a fresh file of :func:`~stiefelsync.io.files.outputs`; what :func:`write` does for a single output."""
-    content = _content(result, known.adds if add is None else add)
+    return write_content(_content(result, known.adds if add is None else add), temporary, known, like=like, **options)
+
+
+def write_content(
+    content: Content, temporary: Path, known: Format, *, like: Path | None, **options: Any
+) -> Written | None:
+    """Write to a fresh file; whatever goes wrong becomes an error with a type."""
     try:
         return known.write(content, temporary, like=like, **options)
     except (StiefelSyncError, OSError):
@@ -199,54 +205,3 @@ def _content(result: Matchings | Synchronisation, add: bool) -> Content:
         raise InputError(f"only Matchings or a Synchronisation can be written, got {type(result).__name__}")
     matchings = result.matchings() if add else result.input.keep(result.kept)
     return Content(matchings, result.labels if result.consistent else None, add)
-
-
-def convert(
-    source: str | Path,
-    target: str | Path,
-    /,
-    *,
-    source_format: str | None = None,
-    target_format: str | None = None,
-    like: str | Path | None = None,
-    add: bool | None = None,
-    force: bool = False,
-    **options: Any,
-) -> list[str]:
-    """Convert a file and return sentences on what of it the target does not hold.
-
-    `like` is the file to write a changed copy of, where the format needs one (COLMAP): the source by default. Matches
-    that this one does not have are left out, and counted, unless `add` is true. With `force` a target that is there
-    already is replaced. Options of the formats go to whichever knows them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> problem = Matchings.from_labels([0, 0], [1, 1], coordinates=[[1, 2], [3, 4]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(problem, Path(folder, "a.npz"))
-    ...     convert(Path(folder, "a.npz"), Path(folder, "a.csv"))
-    ['A CSV file of matches holds no point coordinates.']
-    """
-    source, target, model = as_path(source), as_path(target), as_path(source if like is None else like)
-    check_outputs([target], reads=[source, model], force=force)
-    known = output_format(target, target_format, model)
-    reader = detect(source) if source_format is None else find(source_format)
-    given = share(options, read=reader.read_options, write=known.write_options)
-    check_outputs([target], reads=reader.files_of(given["read"]), force=force)
-    matchings = read(source, reader.name, **given["read"])
-    lost = known.loses(matchings)
-    written = write(matchings, target, known.name, like=model, add=add, force=force, **given["write"])
-    dropped = 0 if matchings.repair is None else matchings.repair.dropped
-    if written is not None and source == model and written.source == written.target:
-        dropped = written.before - written.kept  # less, where a match of merged points stays as it was
-    if dropped:
-        lost.insert(0, f"{counted(dropped, 'match')} of {source} left out to make it one-to-one.")
-    if written is not None and written.to_verify:
-        lost.append(f"The verified matches of {counted(written.to_verify, 'pair')} are to be computed again.")
-    if written is not None and (absent := matchings.n_matches - written.distinct - written.added):
-        where = f"the table {written.target} of {model}" if written.target else model
-        other = ", or choose another table with target=" if written.target else ""
-        advice = f"write them too with add=True{other}"
-        lost.append(f"{absent:,} matches that {where} does not have were left out; {advice}.")
-    return lost
