@@ -15,6 +15,8 @@ TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .venv/dev.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[torch]" \
+	  || echo "the CPU build of PyTorch in .ci/constraints.txt is not to be had here: its tests will be skipped"
 	touch .venv/demo.stamp $@
 
 demo: .venv/demo.stamp

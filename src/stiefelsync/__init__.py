@@ -69,7 +69,8 @@ __all__ = [
     "two_stage",
 ]
 
-_MODULES = ("datasets", "errors", "io", "plotting", "report")
+# `torch` is in no `__all__`: a star import must not need it.
+_MODULES = ("datasets", "errors", "io", "plotting", "report", "torch")
 _HOMES = {
     "cleaning": ("Cleaned", "clean"),
     "errors": ("ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError"),
