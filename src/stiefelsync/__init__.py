@@ -69,8 +69,8 @@ __all__ = [
     "two_stage",
 ]
 
-# `torch` is in no `__all__`: a star import must not need it.
-_MODULES = ("datasets", "errors", "io", "plotting", "report", "torch")
+_MODULES = ("datasets", "errors", "io", "plotting", "report")
+_EXTRAS = ("torch",)  # not in `__all__`, since a star import must not need them
 _HOMES = {
     "cleaning": ("Cleaned", "clean"),
     "errors": ("ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError"),
@@ -92,7 +92,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in (*_MODULES, *_EXTRAS):
         return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
