@@ -22,7 +22,13 @@ _ROUNDING = 1e-9
 
 
 def join(
-    track: Ints, objects: NDArray[np.integer[Any]], ends: Ints, weights: Floats, places: Floats | None = None
+    track: Ints,
+    objects: NDArray[np.integer[Any]],
+    ends: Ints,
+    weights: Floats,
+    places: Floats | None = None,
+    *,
+    least: int | None = None,
 ) -> tuple[Ints, int]:
     """Join pairs of tracks if that keeps more weight of matches.
 
@@ -44,6 +50,8 @@ def join(
     weights : (M,) float64
     places : (m, 2) float64, optional
         Positions, in such units that points of an object less than 1 apart are in the same place.
+    least
+        Matches there must be between two tracks; None: two if a single one cannot be enough, else one.
 
     Returns
     -------
@@ -76,7 +84,8 @@ def join(
     track, joined = track.copy(), 0
     copy = float(weights.mean()) if len(weights) else 0.0
     # Among matches of one weight a single one outweighs no expelled point.
-    least = 2 if places is None and (weights == weights[:1]).all() else 1
+    if least is None:
+        least = 2 if places is None and (weights == weights[:1]).all() else 1
     points, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
     objects, places = objects[points], None if places is None else places[points]
     here = np.searchsorted(points, track[points])  # the same tracks, named by places in `points`

@@ -1,0 +1,325 @@
+"""Tracks in groups of objects: each solved apart, contracted to clusters, then the whole.
+
+The same steps run in one process, out of core, and on many machines; only who runs them and where matches come from
+differs. Labels depend on the matches and the groups alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError
+from stiefelsync.sync.method import Callback, Progress
+from stiefelsync.sync.tracks.clusters import contract, prune
+from stiefelsync.sync.tracks.groups import Part, parts
+from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight, number_tracks
+from stiefelsync.sync.tracks.integer_arrays import runs, spread, trees
+from stiefelsync.sync.tracks.join import join
+from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.pieces import Edges, Source, bundle, collect, count_kept, cross, join_inside, solve, weigh
+
+__all__ = ["Answer", "Run", "in_turn", "solve_in_groups"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Tasks = Iterable[tuple[Any, ...]]
+
+# Bytes, measured with some room: per point of the whole, per match of a group, per edge of the contracted problem, per
+# two tracks with matches between them, and per match that a join at a border may depend on.
+_PER_POINT, _PER_MATCH, _PER_EDGE, _PER_KEY, _PER_JOINED = 64, 220, 300, 24, 200
+_ROUNDING = 1e-9
+
+
+class Run(Protocol):
+    """Who does the work: calls a function for each of n tuples of arguments and yields the results in order."""
+
+    def __call__(
+        self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int
+    ) -> Iterator[Any]:
+        """Yield ``function(*task)`` for each task."""
+        ...
+
+
+def in_turn(stage: str, function: Callable[..., Any], tasks: Tasks, n: int) -> Iterator[Any]:
+    """Do all the work here, one task after another.
+
+    Examples
+    --------
+    >>> list(in_turn("sums", max, [(1, 2), (4, 3)], 2))
+    [2, 4]
+    """
+    for task in tasks:
+        yield function(*task)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Tracks of a problem solved in groups.
+
+    Attributes
+    ----------
+    labels : (m,) int64
+        Tracks numbered by their first points, -1 for points of none.
+    kept
+        Matches inside tracks.
+    joins, n_iter
+        Joins, and rounds of merging the contracted problem.
+    stopped
+        Whether the callback asked to stop.
+    """
+
+    labels: Ints
+    kept: int
+    joins: int
+    n_iter: int
+    stopped: bool
+
+
+def solve_in_groups(
+    source: Source,
+    groups: Ints,
+    numbers: Numbers,
+    *,
+    run: Run = in_turn,
+    memory: float | None = None,
+    callback: Callback | None = None,
+) -> Answer:
+    """Grow tracks in groups of objects, then between them.
+
+    1. *groups*: the points of each group are merged along matches that close triangles inside it;
+    2. *crossings*: what that gave is contracted to clusters, and the matches between groups to edges between these;
+    3. *whole*: components free of conflict are finished tracks; in the others all rules run on the clusters;
+    4. *joining*: as :func:`~stiefelsync.sync.tracks.join.join`, first within groups, then at their borders.
+
+    With weights a second answer is grown along the heaviest first. Of the two each piece of the problem that neither
+    cuts has the one that keeps more weight.
+
+    Parameters
+    ----------
+    source
+        The matches.
+    groups : (k,) int64
+        Group of every object.
+    numbers
+        Of the whole problem.
+    run
+        Who works on the parts.
+    memory
+        Most bytes to use; if more are needed, an error says how many before they are.
+    callback
+        Called after every part; a true return value asks to stop, and the points not yet placed stay alone.
+
+    Notes
+    -----
+    This process needs O(m) and what does not fit into groups: clusters with open edges, and matches between tracks that
+    might be joined. Matches are read five times, eight with weights.
+    """
+    plan = _Plan(source, parts(groups, source.pair_objects), numbers, run, memory, callback or (lambda _: False))
+    plan.need(
+        _PER_MATCH * max((int(source.counts[p.inside].sum()) for p in plan.parts), default=0), "the largest group"
+    )
+    track, n_iter = plan.grow(by_weight=False)
+    if numbers.median is not None and not plan.stopped:
+        other, more = plan.grow(by_weight=True)
+        n_iter += more
+        plan.choose(track, other)
+    joins = plan.join(track)
+    kept = plan.count(track)
+    return Answer(number_tracks(track), kept, joins, n_iter, plan.stopped)
+
+
+class _Plan:
+    """The steps, and what they share."""
+
+    def __init__(
+        self, source: Source, parts: list[Part], numbers: Numbers, run: Run, memory: float | None, callback: Callback
+    ) -> None:
+        self.source, self.parts, self.numbers, self._run = source, parts, numbers, run
+        self.memory, self.callback, self.stopped = memory, callback, False
+        self.sizes = source.sizes.astype(np.int64)
+        self.offsets = np.append(0, np.cumsum(self.sizes))
+        self.m = int(self.offsets[-1])
+        self.owners = np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
+        self.least = 2 if numbers.median is None else 1  # of one weight, a single match outweighs no expelled point
+        self.ends = [np.unique(source.pair_objects[_all(part)]).astype(np.int64) for part in parts]
+        self.borders = [np.unique(source.pair_objects[part.crossing]).astype(np.int64) for part in parts]
+
+    def need(self, more: float, what: str) -> None:
+        """Raise an error if `more` bytes for `what` are too many."""
+        total = _PER_POINT * self.m + more
+        if self.memory is not None and total > self.memory:
+            raise InputError(
+                f"{what} takes the need to about {total / 1e9:.1f} GB, more than the {self.memory / 1e9:.1f} GB"
+                " allowed; allow more memory, or take smaller groups if it is a group that is too large"
+            )
+
+    def points(self, objects: Ints) -> Ints:
+        """Return the points of some objects, ascending."""
+        return spread(self.offsets[objects], self.sizes[objects])[1]
+
+    def run(
+        self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield numbers of parts and their results; ends early if the callback asks to stop."""
+        for number, result in enumerate(self._run(stage, function, tasks, len(self.parts))):
+            yield number, result
+            if self.callback(Progress(stage, number + 1, len(self.parts))):
+                self.stopped = True
+                return
+
+    def grow(self, by_weight: bool) -> tuple[Ints, int]:
+        """Return each point's track, by its first point, and the rounds it took."""
+        suffix = " by weight" if by_weight else ""
+        first, torn = np.arange(self.m), np.zeros(self.m, dtype=bool)
+        edges, dropped = [], 0
+        tasks: Tasks = ((self.source, part, self.numbers, by_weight) for part in self.parts)
+        for number, found in self.run(f"groups{suffix}", solve, tasks):
+            rows = self.points(self.parts[number].objects)
+            first[rows], torn[rows] = rows[found.first], found.torn
+            edges.append(Edges(rows[found.A], rows[found.B], found.count, found.weight))
+            dropped += found.dropped
+        if self.stopped:
+            return first, 0
+        tasks = (
+            (self.source, part, objects, first[self.points(objects)], self.numbers, by_weight)
+            for part, objects in zip(self.parts, self.borders, strict=True)
+        )
+        edges += [found for _, found in self.run(f"crossings{suffix}", cross, tasks)]
+        return (first, 0) if self.stopped else self._whole(first, torn, edges, dropped, by_weight)
+
+    def _whole(self, first: Ints, torn: Bools, found: list[Edges], dropped: int, by_weight: bool) -> tuple[Ints, int]:
+        """Merge the clusters of all groups."""
+        self.need(_PER_EDGE * sum(len(edges.A) for edges in found), "the contracted problem")
+        A, B, count, weight = (
+            np.concatenate([getattr(edges, name) for edges in found]) for name in ("A", "B", "count", "weight")
+        )
+        found.clear()
+        active = np.zeros(self.m, dtype=bool)
+        active[A] = active[B] = True
+        points = np.flatnonzero(active[first])
+        names = np.searchsorted(points, first[points])  # from here on points are places in `points`
+        A, B = np.searchsorted(points, A), np.searchsorted(points, B)
+        owner = self.owners[points].astype(np.int64)
+        component = trees(len(points), np.minimum(A, B), np.maximum(A, B))[names]
+        conflicted = _conflicted(component, owner, torn[points])
+        track = component.copy()
+        some, inside = np.flatnonzero(conflicted), np.flatnonzero(conflicted[A])
+        edges = A[inside], B[inside], count[inside], weight[inside]
+        q, done, begin = prune(contract(some, owner[some], names[some], *edges, fresh=by_weight))
+        track[done] = begin
+        if by_weight:
+            grown, n_iter, self.stopped = grow_by_weight(q, track, self.callback)
+        else:
+            answer = grow_by_rules(q, track, self.numbers.n_matches, dropped=dropped, callback=self.callback)
+            grown, n_iter, self.stopped = track, answer.n_iter, answer.stopped
+        first[points] = points[grown]
+        return first, n_iter
+
+    def choose(self, track: Ints, other: Ints) -> None:
+        """Take other tracks where they keep more weight of matches."""
+        own = np.arange(self.m)
+        unit = trees(self.m, np.concatenate([track, other]), np.concatenate([own, own]))
+        gain = np.zeros(self.m)
+        tasks = (
+            (self.source, part, objects, *(x[self.points(objects)] for x in (unit, track, other)), self.numbers)
+            for part, objects in zip(self.parts, self.ends, strict=True)
+        )
+        for _, found in self.run("comparing", weigh, tasks):
+            gain[found.A] += found.weight
+        better = np.flatnonzero(gain[unit] > _ROUNDING)
+        track[better] = other[better]
+
+    def join(self, track: Ints) -> int:
+        """Join tracks in place; return the number of joins."""
+        if self.stopped:
+            return 0
+        joins, border = self._join_inside(track)
+        wanted = self._wanted(track, border)[track]
+        points = np.flatnonzero(wanted)
+        ends, weights = self._collect(np.where(wanted, track, -1), border)
+        ends = np.searchsorted(points, ends)
+        here = np.searchsorted(points, track[points])
+        joined, more = join(here, self.owners[points], ends, weights, least=self.least)
+        track[points] = points[joined]
+        return joins + more
+
+    def count(self, track: Ints) -> int:
+        """Return how many matches are inside tracks."""
+        tasks = (
+            (self.source, part, objects, track[self.points(objects)])
+            for part, objects in zip(self.parts, self.ends, strict=True)
+        )
+        return sum(found.kept for _, found in self.run("counting", count_kept, tasks))
+
+    def _join_inside(self, track: Ints) -> tuple[int, Bools]:
+        """Join tracks within groups; return the number of joins, and which points are in tracks of several groups."""
+        group = np.empty(self.m, dtype=np.int32)
+        for number, part in enumerate(self.parts):
+            group[self.points(part.objects)] = number
+        across = np.zeros(self.m, dtype=bool)
+        across[track[np.flatnonzero(group != group[track])]] = True
+        border, joins, place = across[track], 0, np.empty(self.m, dtype=np.int32)
+
+        def tasks() -> Iterator[tuple[Any, ...]]:
+            for part in self.parts:
+                rows = self.points(part.objects)
+                place[rows] = np.arange(len(rows))
+                yield self.source, part, place[track[rows]], ~border[rows], self.numbers, self.least
+
+        for number, found in self.run("joining groups", join_inside, tasks()):
+            rows = self.points(self.parts[number].objects)
+            inner = np.flatnonzero(~border[rows])
+            track[rows[inner]] = rows[found.track[inner]]
+            joins += found.joins
+        return joins, border
+
+    def _wanted(self, track: Ints, border: Bools) -> Bools:
+        """Return which tracks, by name, might be joined at a border; shape (m,)."""
+        keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+        tasks = (
+            (self.source, part, objects, *(x[self.points(objects)] for x in (track, border)), self.m)
+            for part, objects in zip(self.parts, self.ends, strict=True)
+        )
+        for _, found in self.run("bundles", bundle, tasks):
+            keys.append(found.key)
+            counts.append(found.count)
+            self.need(_PER_KEY * sum(map(len, keys)), "counting the matches between tracks")
+        key, several = np.concatenate(keys), np.concatenate(counts) >= self.least
+        found, _, times = runs(np.sort(key))
+        wanted = np.zeros(self.m, dtype=bool)
+        for some in (key[several], found[times >= self.least]):
+            wanted[np.concatenate(np.divmod(some, max(self.m, 1)))] = True
+        return wanted
+
+    def _collect(self, track: Ints, border: Bools) -> tuple[Ints, NDArray[np.float64]]:
+        """Return the matches that joins at borders depend on, (M, 2), and their weights, (M,)."""
+        ends, weights = [np.empty((0, 2), np.int64)], [np.empty(0)]
+        tasks = (
+            (self.source, part, objects, *(x[self.points(objects)] for x in (track, border)), self.numbers)
+            for part, objects in zip(self.parts, self.ends, strict=True)
+        )
+        for number, found in self.run("joining", collect, tasks):
+            ends.append(self.points(self.ends[number])[found.ends])
+            weights.append(found.weights)
+            self.need(_PER_JOINED * sum(map(len, weights)), "joining tracks")
+        return np.concatenate(ends), np.concatenate(weights)
+
+
+def _all(part: Part) -> Ints:
+    return np.concatenate([part.inside, part.crossing])
+
+
+def _conflicted(component: Ints, owner: Ints, torn: Bools) -> Bools:
+    """Return which points are in components with two points of an object or with a dropped match; shape (p,)."""
+    k = int(owner.max(initial=0)) + 1
+    key = np.sort(component * k + owner)
+    broken = np.zeros(len(component), dtype=bool)
+    broken[key[1:][key[1:] == key[:-1]] // k] = True
+    broken[component[np.flatnonzero(torn)]] = True
+    conflicted: Bools = broken[component]
+    return conflicted

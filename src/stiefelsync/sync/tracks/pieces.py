@@ -1,0 +1,322 @@
+"""What is done with one part of a problem that is solved in groups: each function reads its own matches and no others.
+
+Every answer is a frozen dataclass of arrays and numbers, so that it can be sent elsewhere or kept in a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.tracks.clusters import singletons
+from stiefelsync.sync.tracks.groups import Part
+from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight
+from stiefelsync.sync.tracks.integer_arrays import ordered, runs, spread
+from stiefelsync.sync.tracks.join import join
+from stiefelsync.sync.tracks.numbers import Numbers
+
+__all__ = [
+    "Bundles", "Clusters", "Edges", "InMemory", "Joined", "Kept", "Source", "bundle", "collect", "count_kept", "cross",
+    "join_inside", "solve", "sum_edges", "weigh",
+]  # fmt: skip
+
+Ints = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Weaker rules would decide at the border of a group what the matches across it know better.
+_RULES_IN_GROUPS = ("triangles",)
+
+
+class Source(Protocol):
+    """Matches that can be read in parts.
+
+    Attributes
+    ----------
+    sizes : (k,) int
+        Points per object.
+    pair_objects : (P, 2) int
+        Pairs i < j of objects with matches, sorted.
+    counts : (P,) int64
+        Matches of each pair.
+    """
+
+    @property
+    def sizes(self) -> NDArray[np.integer]:
+        """As above."""
+        ...
+
+    @property
+    def pair_objects(self) -> NDArray[np.integer]:
+        """As above."""
+        ...
+
+    @property
+    def counts(self) -> Ints:
+        """As above."""
+        ...
+
+    def read(self, pairs: Ints) -> tuple[NDArray[np.integer], Floats | None]:
+        """Return the matches of the pairs with these numbers, ascending, shape (K, 2), and weights, shape (K,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A problem in memory as a source."""
+
+    matchings: Matchings
+
+    @property
+    def sizes(self) -> Int32s:
+        """Points per object."""
+        return self.matchings.sizes
+
+    @property
+    def pair_objects(self) -> Int32s:
+        """Pairs of objects."""
+        return self.matchings.pair_objects
+
+    @property
+    def counts(self) -> Ints:
+        """Matches of each pair."""
+        return np.diff(self.matchings.pair_start)
+
+    def read(self, pairs: Ints) -> tuple[Int32s, Floats | None]:
+        """Return matches and weights of some pairs."""
+        rows = spread(self.matchings.pair_start[pairs], self.counts[pairs])[1]
+        weights = self.matchings.weights
+        return self.matchings.indices[rows], None if weights is None else weights[rows]
+
+
+@dataclass(frozen=True)
+class _Matches:
+    """Matches of a part: ends as places among the points of its objects, (K, 2); weights and trust, (K,)."""
+
+    ends: Ints
+    weights: Floats
+    trust: Floats
+
+    @classmethod
+    def read(cls, source: Source, pairs: Ints, objects: Ints, numbers: Numbers) -> _Matches:
+        indices, weights = source.read(pairs)
+        start = np.zeros(len(source.sizes), dtype=np.int64)
+        sizes = source.sizes[objects].astype(np.int64)
+        start[objects] = np.cumsum(sizes) - sizes
+        counts = source.counts[pairs]
+        ends = np.repeat(start[source.pair_objects[pairs]].reshape(-1, 2), counts, axis=0)
+        ends += indices
+        bounded = numbers.bounded(np.ones(len(ends)) if weights is None else weights)
+        return cls(ends, bounded, numbers.trust(bounded, np.repeat(counts, counts)))
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges between clusters, by the first points of these, with the matches along each and their weight; (E,)."""
+
+    A: Ints
+    B: Ints
+    count: Ints
+    weight: Floats
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What a group has found: clusters, and the edges between them that contradict nothing.
+
+    Attributes
+    ----------
+    first : (n,) int32
+        First point of each point's cluster, as a place among the points of the group.
+    torn : (n,) bool
+        Points whose cluster had an edge that was dropped.
+    A, B, count, weight : (E,)
+        The edges left, as :class:`Edges`, by places.
+    dropped, n_iter
+        Matches dropped, and rounds.
+    """
+
+    first: Int32s
+    torn: Bools
+    A: Int32s
+    B: Int32s
+    count: Ints
+    weight: Floats
+    dropped: int
+    n_iter: int
+
+
+def solve(source: Source, part: Part, numbers: Numbers, by_weight: bool) -> Clusters:
+    """Merge the points of one group along its own matches, by strong evidence or with the heaviest first."""
+    matches = _Matches.read(source, part.inside, part.objects, numbers)
+    sizes = source.sizes[part.objects].astype(np.int64)
+    points = np.arange(int(sizes.sum()))
+    owner = np.repeat(part.objects, sizes)
+    if by_weight:
+        q = singletons(points, owner, matches.ends, matches.weights)
+        first, n_iter, _ = grow_by_weight(q, points)
+        nothing = np.empty(0, dtype=np.int32)
+        none = np.zeros(len(points), dtype=bool)
+        return Clusters(first.astype(np.int32), none, nothing, nothing, np.empty(0, np.int64), np.empty(0), 0, n_iter)
+    first = points.copy()
+    grown = grow_by_rules(
+        singletons(points, owner, matches.ends, matches.trust), first, numbers.n_matches, rules=_RULES_IN_GROUPS
+    )
+    torn, q = np.zeros(len(points), dtype=bool), grown.q
+    torn[first[np.flatnonzero(grown.torn)]] = True
+    names = q.points[q.start[:-1]].astype(np.int32)
+    return Clusters(
+        first.astype(np.int32), torn[first], names[q.A], names[q.B], q.count, q.weight, grown.dropped, grown.n_iter
+    )
+
+
+def cross(source: Source, part: Part, objects: Ints, first: Ints, numbers: Numbers, by_weight: bool) -> Edges:
+    """Return the edges between the clusters of this group and of later ones.
+
+    Parameters
+    ----------
+    objects : (o,) int64
+        Objects of the crossing pairs, ascending.
+    first : (n,) int
+        First point of the cluster of each of their points.
+    """
+    matches = _Matches.read(source, part.crossing, objects, numbers)
+    A, B = first[matches.ends].T
+    return sum_edges(A, B, np.ones(len(A), np.int64), matches.weights if by_weight else matches.trust)
+
+
+def sum_edges(A: NDArray[np.integer], B: NDArray[np.integer], count: Ints, weight: Floats) -> Edges:
+    """Return each edge once, the smaller end first and sorted, with counts and weights added up.
+
+    Examples
+    --------
+    >>> sum_edges(np.array([5, 2]), np.array([2, 5]), np.array([1, 3]), np.ones(2)).count.tolist()
+    [4]
+    """
+    low, high = np.minimum(A, B).astype(np.int64), np.maximum(A, B).astype(np.int64)
+    span = int(high.max(initial=0)) + 1
+    order = ordered(low * span + high)
+    key, first, _ = runs((low * span + high)[order])
+    if not len(key):
+        return Edges(key, key, np.empty(0, np.int64), np.empty(0))
+    return Edges(key // span, key % span, np.add.reduceat(count[order], first), np.add.reduceat(weight[order], first))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Tracks of the points of a group, (n,), each named by one of its points, as a place; and the number of joins."""
+
+    track: Int32s
+    joins: int
+
+
+def join_inside(
+    source: Source, part: Part, track: NDArray[np.integer], inside: Bools, numbers: Numbers, least: int
+) -> Joined:
+    """Join tracks that have no point outside this group.
+
+    Parameters
+    ----------
+    track : (n,) int
+        Track of each point of the group, as the place of one of its points where `inside`.
+    inside : (n,) bool
+        Points of tracks within the group.
+    """
+    matches = _Matches.read(source, part.inside, part.objects, numbers)
+    chosen = np.flatnonzero(inside[matches.ends].all(axis=1))
+    owner = np.repeat(part.objects, source.sizes[part.objects])
+    here = np.where(inside, track, np.arange(len(track)))
+    joined, joins = join(here, owner, matches.ends[chosen], matches.weights[chosen], least=least)
+    return Joined(joined.astype(np.int32), joins)
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """Matches of a part between different tracks, one of them at a border.
+
+    Attributes
+    ----------
+    key : (n,) int64
+        The tracks A < B as A·m + B.
+    count : (n,) int32
+        Matches between them.
+    """
+
+    key: Ints
+    count: Int32s
+
+
+def bundle(source: Source, part: Part, objects: Ints, track: NDArray[np.integer], border: Bools, m: int) -> Bundles:
+    """Count the matches between each two tracks.
+
+    Parameters
+    ----------
+    objects : (o,) int64
+        Objects of the pairs of this part, ascending.
+    track, border : (n,)
+        Track of each of their points, and whether that reaches into several groups.
+    """
+    matches = _Matches.read(source, _pairs(part), objects, Numbers(1, 1))
+    a, b = matches.ends.T
+    A, B = track[a].astype(np.int64), track[b].astype(np.int64)
+    apart = np.flatnonzero((A != B) & (border[a] | border[b]))
+    key, _, count = runs(np.sort(np.minimum(A[apart], B[apart]) * m + np.maximum(A[apart], B[apart])))
+    return Bundles(key, count.astype(np.int32))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Matches, as places among the points of a part, (K, 2), and their weights, (K,)."""
+
+    ends: Int32s
+    weights: Floats
+
+
+def collect(
+    source: Source, part: Part, objects: Ints, track: NDArray[np.integer], border: Bools, numbers: Numbers
+) -> Kept:
+    """Return the matches that joins at borders depend on: inside wanted tracks, or between one and another at a border.
+
+    Parameters
+    ----------
+    track : (n,) int
+        Track of each point of `objects`, -1 where it is not wanted.
+    """
+    matches = _Matches.read(source, _pairs(part), objects, numbers)
+    a, b = matches.ends.T
+    wanted = (track[a] >= 0) & (track[b] >= 0)
+    chosen = np.flatnonzero(wanted & (border[a] | border[b] | (track[a] == track[b])))
+    return Kept(matches.ends[chosen].astype(np.int32), matches.weights[chosen])
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of matches."""
+
+    kept: int
+
+
+def count_kept(source: Source, part: Part, objects: Ints, track: NDArray[np.integer]) -> Count:
+    """Count the matches of a part inside tracks; `track`, (n,), is that of the points of `objects`."""
+    matches = _Matches.read(source, _pairs(part), objects, Numbers(1, 1))
+    A, B = track[matches.ends].T
+    return Count(int(np.count_nonzero(A == B)))
+
+
+def weigh(source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, numbers: Numbers) -> Edges:
+    """Return by how much more weight of matches other tracks keep in each unit of points (as `A` and `weight`)."""
+    matches = _Matches.read(source, _pairs(part), objects, numbers)
+    a, b = matches.ends.T
+    change = matches.weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
+    some = np.flatnonzero(change)
+    where = unit[a[some]]
+    return sum_edges(where, where, np.ones(len(some), np.int64), change[some])
+
+
+def _pairs(part: Part) -> Ints:
+    return np.sort(np.concatenate([part.inside, part.crossing]))
