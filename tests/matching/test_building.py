@@ -160,6 +160,19 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ),
     ("block (0, 1) holds NaN or infinite entries", lambda: BLOCKS({(0, 1): [[np.nan]]}, weighted=True)),
     ("block (0, 1) must hold real numbers, got complex128", lambda: BLOCKS({(0, 1): [[1j]]}, weighted=True)),
+    ("block (0, 1) must hold real numbers, got <U1", lambda: BLOCKS({(0, 1): [["1"]]})),
+    ("block (0, 1) must hold real numbers, got object", lambda: SCORES({(0, 1): [[None]]})),
+    ("block (0, 1) must form an array, but the rows given have different lengths", lambda: BLOCKS({(0, 1): [[1], []]})),
+    (
+        "the matching matrix must hold real numbers, got complex128",
+        lambda: Matchings.from_matrix(np.eye(2) * 1j, [1, 1]),
+    ),
+    (
+        "the matching matrix must hold real numbers, got complex128",
+        lambda: Matchings.from_matrix(sparse.csr_array(np.eye(2) * 1j), [1, 1]),
+    ),
+    ("matches must form an array, but the rows given have different lengths", lambda: _one_pair([[0, 0], [1]])),
+    ("names must be one word per object, got the single word 'ab'", lambda: _one(names=np.array("ab"))),
     ("block (0, 1) must be a matrix, got shape (2,)", lambda: BLOCKS({(0, 1): [1, 0]})),
     (
         "block (0, 2) says that object 0 has 2 points, another block 1",
@@ -209,6 +222,10 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
 
 def _one(**options: Any) -> Matchings:
     return Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], **options)
+
+
+def _one_pair(rows: Any) -> Matchings:
+    return Matchings.from_pairs({(0, 1): rows}, [2, 2])
 
 
 def _vectors(**options: Any) -> Matchings:
@@ -283,6 +300,15 @@ def test_the_lower_half_of_pairs_is_turned():
     assert BLOCKS({(1, 0): [[0, 1, 0]]}).pair(0, 1).tolist() == [[1, 0]]
     assert BLOCKS({(2, 0): [[1]]}).sizes.tolist() == [1, 0, 1]
     assert SCORES({(1, 0): [[0, 0.5, 0]]}).pair(0, 1).tolist() == [[1, 0]]
+
+
+def test_truth_values_are_ones():
+    eye = np.eye(2, dtype=bool)
+    assert BLOCKS({(0, 1): eye}) == BLOCKS({(0, 1): eye.astype(int)}) == SCORES({(0, 1): eye}, weighted=False)
+    W = np.tile(eye, (2, 2))
+    assert (
+        Matchings.from_matrix(W, [2, 2]) == Matchings.from_matrix(sparse.csr_array(W), [2, 2]) == BLOCKS({(0, 1): eye})
+    )
 
 
 def test_blocks_are_repaired_on_request():

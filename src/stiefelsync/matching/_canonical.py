@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from stiefelsync.errors import InputError, counted, unknown_name
 
 __all__ = [
-    "OneToMany", "Repair", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical", "check_layout",
-    "check_precision", "check_sizes", "check_weights", "describe", "grouped", "sort_matches",
+    "OneToMany", "Repair", "as_array", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical",
+    "check_layout", "check_precision", "check_sizes", "check_weights", "describe", "grouped", "sort_matches",
 ]  # fmt: skip
 
 Int32s = NDArray[np.int32]
@@ -44,9 +44,17 @@ class Repair:
         return self.duplicates + self.second_partners
 
 
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """Return values as an array, or say that they are none."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} must form an array, but the rows given have different lengths") from None
+
+
 def check_sizes(sizes: ArrayLike) -> Int32s:
     """Return object sizes as int32, shape (k,), or say what is wrong with them."""
-    array = np.asarray(sizes)
+    array = as_array(sizes, "sizes")
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1:
@@ -65,8 +73,8 @@ def check_sizes(sizes: ArrayLike) -> Int32s:
 
 def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
     """Return a copy of match weights as float64, shape (M,), or say what is wrong with them."""
-    given = np.asarray(weights)
-    if given.size and not (np.isrealobj(given) and np.issubdtype(given.dtype, np.number)):
+    given = as_array(weights, "weights")
+    if given.size and given.dtype.kind not in "iuf":
         raise InputError(f"weights must be real numbers, got {given.dtype}")
     array = given.astype(np.float64)
     if array.shape != (n_matches,):
@@ -98,7 +106,7 @@ def check_precision(dtype: DTypeLike, weights: Floats) -> np.dtype[Any]:
 
 def as_pairs(values: Any) -> NDArray[Any]:
     """Return an integer array of shape (K, 2); an empty input becomes (0, 2)."""
-    array = np.asarray(values)
+    array = as_array(values, "matches")
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int32)
     advice = "; a matrix for each pair of objects is for Matchings.from_blocks" if array.ndim == 2 else ""
@@ -111,7 +119,7 @@ def as_pairs(values: Any) -> NDArray[Any]:
 
 def as_labels(labels: ArrayLike, m: int) -> NDArray[np.int64]:
     """Return labels as int64, shape (m,), or say what is wrong with them."""
-    flat = np.asarray(labels)
+    flat = as_array(labels, "labels")
     if flat.shape != (m,):
         raise InputError(f"{m} points need {m} labels, got shape {flat.shape}")
     if flat.size and not np.issubdtype(flat.dtype, np.integer):
@@ -123,8 +131,8 @@ def as_names(names: Sequence[str] | None, k: int) -> tuple[str, ...] | None:
     """Return one name per object, shape (k,), all different, or None when there are none."""
     if names is None:
         return None
-    if isinstance(names, str):
-        raise InputError(f"names must be one word per object, got the single word {names!r}")
+    if isinstance(names, str) or getattr(names, "ndim", 1) == 0:
+        raise InputError(f"names must be one word per object, got the single word {str(names)!r}")
     listed = tuple(map(str, names))
     if len(listed) != k:
         raise InputError(f"{k} objects need {k} names, got {len(listed)}")
@@ -138,7 +146,7 @@ def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32]
     """Return coordinates as float32, shape (m, 2), or None when there are none."""
     if coordinates is None:
         return None
-    given = np.asarray(coordinates)
+    given = as_array(coordinates, "coordinates")
     if given.size and given.dtype.kind not in "iuf":
         raise InputError(f"coordinates must be real numbers, got {given.dtype}")
     if given.shape != (m, 2):
@@ -233,7 +241,7 @@ def check_layout(
     names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None]:
     """Return copies of (pair_objects, pair_start, indices, weights), or say why they are no canonical layout."""
-    pairs, points, start = as_pairs(pair_objects), as_pairs(indices), np.asarray(pair_start)
+    pairs, points, start = as_pairs(pair_objects), as_pairs(indices), as_array(pair_start, "pair_start")
     if start.shape != (len(pairs) + 1,) or not np.issubdtype(start.dtype, np.integer):
         raise InputError(f"{len(pairs)} object pairs need {len(pairs) + 1} whole numbers in pair_start")
     if start[0] != 0 or start[-1] != len(points) or (start[1:] <= start[:-1]).any():

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from stiefelsync.errors import InputError, unknown_name
-from stiefelsync.matching._canonical import as_labels, as_pairs, check_sizes, check_weights, describe
+from stiefelsync.matching._canonical import as_array, as_labels, as_pairs, check_sizes, check_weights, describe
 
 __all__ = ["Assign", "Flat", "flat_blocks", "flat_endpoints", "flat_labels", "flat_matrix", "flat_pairs", "flat_scores"]
 
@@ -70,7 +70,7 @@ def flat_endpoints(ends: ArrayLike, sizes: Int32s) -> Flat:
 def flat_matrix(W: Any, sizes: Int32s, *, weighted: bool, names: Names) -> Flat:
     """Return the matches of the block matrix W, shape (m, m), symmetric and binary (or weighted)."""
     m = int(sizes.sum())
-    entries: Any = sparse.coo_array(W)
+    entries: Any = sparse.coo_array(W if sparse.issparse(W) else _numbers(as_array(W, "W"), "the matching matrix"))
     entries.sum_duplicates()
     entries.eliminate_zeros()
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
@@ -118,7 +118,7 @@ def flat_blocks(blocks: Any, sizes: ArrayLike | None, *, weighted: bool) -> tupl
     listed, counts = _listed(blocks, sizes)
     parts = []
     for pair, block in listed.items():
-        entries: Any = sparse.coo_array(block)
+        entries: Any = sparse.coo_array(_numbers(block, f"block {pair}"))
         entries.sum_duplicates()
         entries.eliminate_zeros()
         data = _entries(entries.data, f"block {pair}", weighted)
@@ -137,7 +137,7 @@ def flat_scores(
     listed, counts = _listed(scores, sizes)
     parts = []
     for pair, block in listed.items():
-        S = np.asarray(block, dtype=np.float64)
+        S = _numbers(block, f"block {pair}").astype(np.float64)
         if np.isnan(S).any() or np.isposinf(S).any():
             raise InputError(f"block {pair} holds NaN or infinite scores; mark what is impossible with -inf")
         rows, columns = ASSIGNMENTS[assign](S - threshold)
@@ -171,14 +171,19 @@ ASSIGNMENTS: dict[str, Callable[[Floats], tuple[NDArray[np.int64], NDArray[np.in
 
 def _entries(data: NDArray[Any], what: str, weighted: bool) -> Floats:
     """Return the nonzero entries of a matching matrix as float64, or say what is wrong with them."""
-    if not (np.issubdtype(data.dtype, np.number) or data.dtype == bool) or np.iscomplexobj(data):
-        raise InputError(f"{what} must hold real numbers, got {data.dtype}")
-    values = data.astype(np.float64)
+    values: Floats = _numbers(data, what).astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError(f"{what} holds NaN or infinite entries")
     if not weighted and (values != 1).any():
         raise InputError(f"{what} must be binary, found {values[values != 1][0]:g}; pass weighted=True for weights")
     return values
+
+
+def _numbers(matrix: Any, what: str) -> Any:
+    """Return a dense or sparse matrix if it holds real numbers, or truth values."""
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"{what} must hold real numbers, got {matrix.dtype}")
+    return matrix
 
 
 def _joined(parts: list[tuple[tuple[int, int], NDArray[Any], Floats]], weighted: bool) -> Flat:
@@ -193,7 +198,7 @@ def _listed(blocks: Any, sizes: ArrayLike | None) -> tuple[Blocks, Int32s]:
     """Return one matrix per object pair i < j, given per pair or as a tensor (k, k, n, n), and the sizes."""
     if isinstance(blocks, Mapping):
         return _from_mapping(blocks, sizes)
-    X = np.asarray(blocks)
+    X = as_array(blocks, "blocks")
     if X.ndim != 4 or X.shape[0] != X.shape[1] or X.shape[2] != X.shape[3]:
         raise InputError(f"expected {{(i, j): matrix}} or a tensor of shape (k, k, n, n), got {_kind(blocks, X)}")
     k, n = X.shape[0], X.shape[2]
@@ -216,7 +221,7 @@ def _from_mapping(blocks: Mapping[Any, Any], sizes: ArrayLike | None) -> tuple[B
     counts: dict[int, int] = {}
     for key, given in blocks.items():
         i, j = _pair(key)
-        block = given if sparse.issparse(given) else np.asarray(given)
+        block = given if sparse.issparse(given) else as_array(given, f"block ({i}, {j})")
         if block.ndim != 2:
             raise InputError(f"block ({i}, {j}) must be a matrix, got shape {block.shape}")
         for o, n in zip((i, j), block.shape, strict=True):
