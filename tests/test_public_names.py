@@ -68,6 +68,15 @@ def test_the_registry_is_full_whichever_name_comes_first():
         assert found == "True"
 
 
+@pytest.mark.parametrize(("name", "package", "extra"), [("torch", "torch", "torch")])
+def test_modules_of_an_extra_are_offered_to_tab_and_name_the_extra_they_need(name, package, extra):
+    assert name in dir(stiefelsync)
+    code = f"import sys, stiefelsync; sys.modules[{package!r}] = None\n"
+    code += f"try: stiefelsync.{name}\nexcept ImportError as error: print(type(error).__name__, error)"
+    assert _fresh(code).startswith("MissingExtraError ")
+    assert _fresh(code).endswith(f'run: pip install "stiefelsync[{extra}]"')
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"^module 'stiefelsync' has no attribute 'sincronise'$"):
         stiefelsync.sincronise  # noqa: B018
