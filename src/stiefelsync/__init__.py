@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stiefelsync.matching.metrics import CycleError, Score, cycle_error, score
     from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
     from stiefelsync.stiefel.result import Status, StiefelResult
+    from stiefelsync.stiefel.rotation import rotate
     from stiefelsync.stiefel.solve import sparse_stiefel, two_stage
     from stiefelsync.sync.comparison import Comparison, compare
     from stiefelsync.sync.method import METHODS, Callback, Outcome, Progress, Stopwatch, register
@@ -63,6 +64,7 @@ __all__ = [
     "plotting",
     "register",
     "report",
+    "rotate",
     "score",
     "sparse_stiefel",
     "synchronise",
@@ -80,6 +82,7 @@ _HOMES = {
     "matching.metrics": ("CycleError", "Score", "cycle_error", "score"),
     "matching.universe": ("UniverseEstimate", "estimate_universe"),
     "stiefel.result": ("Status", "StiefelResult"),
+    "stiefel.rotation": ("rotate",),
     "stiefel.solve": ("sparse_stiefel", "two_stage"),
     "sync.comparison": ("Comparison", "compare"),
     # The methods enter the registry when `synchronise` is imported, so the package stands for its module here.

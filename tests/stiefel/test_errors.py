@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from stiefelsync import InputError, sparse_stiefel, two_stage
+from stiefelsync import InputError, rotate, sparse_stiefel, two_stage
+from stiefelsync.stiefel.subspace import dominant_subspace
 
 GOOD = np.diag([3.0, 2.0, 1.0, 0.5])
 NAN = np.where(np.eye(4) > 0, np.nan, 0.0)
@@ -20,6 +21,8 @@ MATRICES = {
     "infinite": (np.full((3, 3), np.inf), "W holds NaN or infinite entries"),
     "sparse NaN": (sparse.csr_array(NAN), "W holds NaN or infinite entries"),
     "operator NaN": (LinearOperator((4, 4), matvec=lambda x: x * np.nan, dtype=float), "W holds NaN or infinite"),
+    "ragged": ([[1.0, 2.0], [3.0]], "W must be a square matrix of numbers; its rows differ in length"),
+    "complex operator": (LinearOperator((4, 4), matvec=lambda x: x * 1j), "W is complex"),
     "complex": (np.eye(4) * 1j, r"W is complex; only real matrices are supported \(take .real"),
     "empty": (np.empty((0, 0)), "W is empty; it needs at least two rows"),
     "zero": (np.zeros((3, 3)), "W is zero: every U with orthonormal columns is optimal"),
@@ -46,8 +49,14 @@ OPTIONS = {
     "U0 shape": ({"U0": np.ones((4, 3))}, r"U0 must have shape \(4, 2\), got \(4, 3\)"),
     "U0 rank": ({"U0": np.ones((4, 2))}, "U0 has rank 1, but its 2 columns must be linearly independent"),
     "U0 NaN": ({"U0": np.full((4, 2), np.nan)}, "U0 holds NaN or infinite entries"),
-    "tol": ({"tol": 0.0}, "tol must be positive, got 0.0"),
-    "tol NaN": ({"tol": float("nan")}, "tol must be positive, got nan"),
+    "tol": ({"tol": 0.0}, "tol must be a positive number, got 0.0"),
+    "tol NaN": ({"tol": float("nan")}, "tol must be a positive number, got nan"),
+    "tol none": ({"tol": None}, "tol must be a positive number, got None"),
+    "tol word": ({"tol": "small"}, "tol must be a positive number, got 'small'"),
+    "seed": ({"rng": -1}, r"rng must be a seed \(a whole number of at least 0\) or a generator, got -1"),
+    "seed word": ({"rng": "x"}, "rng must be a seed .* got 'x'"),
+    "U0 complex": ({"U0": np.eye(4, 2) * 1j}, "U0 must hold real numbers, got complex128"),
+    "U0 ragged": ({"U0": [[1.0], [1.0, 2.0]]}, "U0 must be a matrix of numbers; its rows differ in length"),
     "max_iter": ({"max_iter": 0}, "max_iter must be a whole number of at least 1, got 0"),
     "extra_iter": ({"extra_iter": -1}, "extra_iter must be a whole number of at least 0, got -1"),
     "step": ({"step": "gradeint"}, "unknown step 'gradeint'; did you mean 'gradient'?"),
@@ -74,3 +83,42 @@ def test_two_stage_options():
         two_stage(GOOD, 2, rotation="poler")
     with pytest.raises(InputError, match='rotation_iter must be a positive whole number, "same" or None, got 0'):
         two_stage(GOOD, 2, rotation_iter=0)
+
+
+def test_subspace_options():
+    for options, message in (
+        ({"d": 0}, "d must be a whole number from 1 to 4, got 0"),
+        ({"d": 5}, "d must be a whole number from 1 to 4, got 5"),
+        ({"tol": None}, "tol must be a positive number, got None"),
+        ({"max_iter": 1.5}, "max_iter must be a whole number of at least 1, got 1.5"),
+        ({"rng": -1}, "rng must be a seed"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dominant_subspace(GOOD, **{"d": 2, **options})
+
+
+def test_no_seed_is_seed_0():
+    for solve in (sparse_stiefel, two_stage):
+        assert solve(GOOD, 2) == solve(GOOD, 2, rng=0)
+    first, second = (dominant_subspace(GOOD, 2, method="orthogonal-iteration", rng=rng) for rng in (None, 0))
+    np.testing.assert_array_equal(first.V, second.V)
+
+
+ROTATE = {
+    "vector": (np.ones(3), {}, r"V must have shape \(m, d\) with m ≥ d ≥ 1, got \(3,\)"),
+    "wide": (np.eye(2, 3), {}, r"got \(2, 3\)"),
+    "ragged": ([[1.0], [1.0, 2.0]], {}, "V must be a matrix of numbers; its rows differ in length"),
+    "complex": (np.eye(3, 2) * 1j, {}, "V must hold real numbers, got complex128"),
+    "NaN": (np.full((3, 2), np.nan), {}, "V holds NaN or infinite entries"),
+    "not orthonormal": (np.ones((4, 2)), {}, "V must have orthonormal columns, but VᵀV differs from I by 4"),
+    "p": (np.eye(3, 2), {"p": 2}, "p must be a whole number of at least 3, got 2"),
+    "tol": (np.eye(3, 2), {"tol": 0}, "tol must be a positive number, got 0"),
+    "Q": (np.eye(3, 2), {"Q": np.ones((2, 2))}, r"Q must be an orthogonal matrix of shape \(2, 2\)"),
+}
+
+
+@pytest.mark.parametrize("case", ROTATE)
+def test_rotate(case):
+    V, options, message = ROTATE[case]
+    with pytest.raises(InputError, match=message):
+        rotate(V, **options)

@@ -63,12 +63,18 @@ class WeightedUpdate:
 class Rotation:
     """The update of Lemma 4 within a fixed subspace: QR = Z(U_t), U_{t+1} = U_t Q (equations 2 and 3)."""
 
-    def __init__(self, objective: float) -> None:
+    def __init__(self, d: int, dtype: Any, objective: float = np.nan) -> None:
         self.objective = objective
+        self.Q: NDArray[Any] = np.eye(d, dtype=dtype)
+        """All rotations so far, shape (d, d): U_t = U_0 Q."""
 
     def __call__(self, U: NDArray[Any], Z: NDArray[Any] | None, /) -> NDArray[Any]:
         """Return U_{t+1}."""
-        return U if Z is None else np.asarray(U @ orthonormalise(Z)[0])
+        if Z is None:
+            return U
+        Q = orthonormalise(Z)[0]
+        self.Q = self.Q @ Q
+        return np.asarray(U @ Q)
 
 
 def settled(*names: str, tol: float) -> Criterion:

@@ -114,7 +114,12 @@ def as_operator(W: MatrixLike | SymmetricOperator) -> SymmetricOperator:
         return _from_linear_operator(W)
     if sparse.issparse(W):
         return _from_sparse(W)
-    return _from_dense(np.asarray(W))
+    try:
+        return _from_dense(np.asarray(W))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("W must be a square matrix of numbers; its rows differ in length") from None
 
 
 def _check(shape: tuple[int, ...], dtype: Any) -> np.dtype[Any]:
@@ -168,6 +173,7 @@ def _from_linear_operator(W: LinearOperator) -> SymmetricOperator:
     m = W.shape[0]
     x, y = np.random.default_rng(0).standard_normal((2, m, 1)).astype(dtype)
     Wx, Wy = W.matmat(x), W.matmat(y)
+    _check((m, m), Wx.dtype)  # the operator may not know its type
     _check_values(np.concatenate([Wx, Wy]))
     scale = float(np.linalg.norm(Wx) * np.linalg.norm(y) + np.linalg.norm(Wy) * np.linalg.norm(x))
     if abs(float((y.T @ Wx - x.T @ Wy)[0, 0])) <= 100 * np.finfo(dtype).eps * scale:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.errors import counted
+
 if TYPE_CHECKING:
     from stiefelsync.stiefel.operators import MatrixLike
 
-__all__ = ["History", "State", "Status", "StiefelResult"]
+__all__ = ["History", "State", "Status", "StiefelResult", "Subspace"]
 
 
 class Status(StrEnum):
@@ -66,21 +68,33 @@ class State:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class History:
     """What each iteration reached; the arrays have one entry per update, none padded.
 
     Attributes
     ----------
-    objective, secondary, seconds : (n_iter,) float64
+    objective, secondary : (n_iter,) float64
+        f and g of each iterate.
+    seconds : (n_iter,) float64
+        When it was reached, from the start of the run.
     """
 
     objective: NDArray[np.float64]
     secondary: NDArray[np.float64]
     seconds: NDArray[np.float64]
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether two runs went the same way, however long they took."""
+        if not isinstance(other, History):
+            return NotImplemented
+        return np.array_equal(self.objective, other.objective) and np.array_equal(self.secondary, other.secondary)
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        return f"History({counted(len(self.objective), 'iteration')})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class StiefelResult:
     """A point of the Stiefel manifold, what it reaches and how the run went.
 
@@ -93,9 +107,17 @@ class StiefelResult:
     secondary
         g(U) = Σ U_ij^p.
     status
-        Truthy when converged; its value is a sentence of advice.
+        How the run ended; it is a text, and the text is advice.
     n_iter
         Updates made.
+    history
+        What each update reached.
+
+    Examples
+    --------
+    >>> from stiefelsync import sparse_stiefel
+    >>> sparse_stiefel(np.diag([3.0, 2.0, 1.0]), 2, rng=0)
+    StiefelResult(U of shape (3, 2), objective=4.9..., secondary=..., n_iter=..., 'converged')
     """
 
     U: NDArray[Any]
@@ -104,6 +126,24 @@ class StiefelResult:
     status: Status
     n_iter: int
     history: History
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run came to its own end, not to that of a limit, a callback or the precision."""
+        return self.status.converged
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two results are the same to the last digit, however long they took."""
+        if not isinstance(other, StiefelResult):
+            return NotImplemented
+        mine, theirs = ((r.objective, r.secondary, r.status, r.n_iter, r.history) for r in (self, other))
+        return mine == theirs and np.array_equal(self.U, other.U)
+
+    def __repr__(self) -> str:
+        return (
+            f"StiefelResult(U of shape {self.U.shape}, objective={self.objective:.6g}, secondary={self.secondary:.6g},"
+            f" n_iter={self.n_iter}, {str(self.status)!r})"
+        )
 
     def orthogonality_error(self) -> float:
         """Return ``max |UᵀU − I|``.
@@ -133,3 +173,25 @@ class StiefelResult:
         return float(
             np.linalg.norm(WU - self.U @ (self.U.T @ WU)) / max(float(np.linalg.norm(WU)), np.finfo(float).tiny)
         )
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """An orthonormal basis of a dominant subspace.
+
+    Attributes
+    ----------
+    V : (m, d)
+        Eigenvectors, or for Orthogonal Iteration any basis.
+    values : (d,)
+        Rayleigh–Ritz values of V, descending.
+    n_iter
+        Products with W of d columns, where that is the cost.
+    status
+        How the search ended; done where it did not iterate.
+    """
+
+    V: NDArray[Any]
+    values: NDArray[Any]
+    n_iter: int = 0
+    status: Status = Status.DONE

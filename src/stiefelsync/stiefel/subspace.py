@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from inspect import signature
 from typing import Any, TypeAlias
 
@@ -12,39 +12,21 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from stiefelsync.errors import unknown_name
+from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.stiefel.block import POWERS, block_iteration
+from stiefelsync.stiefel.checks import check_count, check_tolerance, generator, is_integer
 from stiefelsync.stiefel.iterate import WeightedUpdate, iterate, settled
 from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.stiefel.result import Subspace
+from stiefelsync.stiefel.sizes import DENSE_ROWS
 from stiefelsync.stiefel.steps import none
 
 __all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "next_eigenvalue"]
 
-_DENSE_LIMIT = 2000
-# Products of the block power method from one Rayleigh–Ritz step to the next, which costs as much as two of them.
-_POWERS = 3
 # ARPACK goes on from a random vector where the Krylov space is exhausted; SciPy 1.17 can draw it from our generator.
 _DRAWS = "rng" in signature(eigsh).parameters
-
-
-@dataclass(frozen=True)
-class Subspace:
-    """An orthonormal basis of a dominant subspace.
-
-    Attributes
-    ----------
-    V : (m, d)
-        Eigenvectors, or for Orthogonal Iteration any basis.
-    values : (d,)
-        Rayleigh–Ritz values of V, descending.
-    n_iter
-        Products with W of d columns, where that is the cost.
-    """
-
-    V: NDArray[Any]
-    values: NDArray[Any]
-    n_iter: int
 
 
 def dominant_subspace(
@@ -67,7 +49,9 @@ def dominant_subspace(
         multiple eigenvalues; "orthogonal-iteration" is the paper's stage one; "block-power" adds oversampling and
         Rayleigh–Ritz, the quickest to a few digits. "auto": eigh up to m = 2000, else eigsh.
     tol, max_iter
-        For the two iterations: relative growth of the objective at which to stop.
+        For the two iterations: relative growth of the objective at which to stop, and the most products with W.
+    rng
+        Seed or generator of the random starts; None means seed 0.
 
     Examples
     --------
@@ -76,10 +60,13 @@ def dominant_subspace(
     """
     operator = as_operator(W)
     if method == "auto":
-        method = "eigh" if operator.size <= _DENSE_LIMIT else "eigsh"
+        method = "eigh" if operator.size <= DENSE_ROWS else "eigsh"
     if method not in SUBSPACES:
         raise unknown_name("subspace method", method, ["auto", *SUBSPACES])
-    return SUBSPACES[method](operator, d, tol, max_iter, np.random.default_rng(rng))
+    if not is_integer(d) or not 1 <= d <= operator.size:
+        raise InputError(f"d must be a whole number from 1 to {operator.size}, got {d!r}")
+    tol, max_iter = check_tolerance(tol), check_count("max_iter", max_iter)
+    return SUBSPACES[method](operator, int(d), tol, max_iter, generator(rng))
 
 
 def arpack(W: Any, d: int, *, ncv: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -158,30 +145,15 @@ def _orthogonal_iteration(
     update = WeightedUpdate(W, W.positive_shift(rng), U0)
     run = iterate(U0, update, step=none, p=3, criterion=settled("objective", tol=tol), max_iter=max_iter)
     values = np.linalg.eigvalsh(run.U.T @ (W @ run.U))[::-1]
-    return Subspace(run.U, values, run.n_iter)
+    return Subspace(run.U, values, run.n_iter, run.status)
 
 
 def _block_power(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.random.Generator) -> Subspace:
     width = min(W.size, d + max(5, d // 5))
-    shift = W.dtype.type(W.positive_shift(rng))
-    V = orthonormalise(rng.standard_normal((W.size, width)).astype(W.dtype))[0]
-    before, n_iter = -np.inf, 0
-    while n_iter < max_iter:
-        n_iter += _POWERS
-        WV = W @ V
-        values, Y = np.linalg.eigh(V.T @ WV)
-        total = float(values[-d:].sum())
-        # Rotating to Ritz vectors before orthonormalising keeps the columns of very different eigenvalues apart.
-        V = (WV + shift * V) @ Y[:, ::-1]
-        scale = W.dtype.type(1 / max(abs(values).max() + shift, np.finfo(W.dtype).tiny))
-        for _ in range(_POWERS - 1):
-            V = (W @ V + shift * V) * scale
-        V = orthonormalise(V)[0]
-        if total - before <= tol * abs(total):
-            break
-        before = total
-    best, values = _rayleigh_ritz(W, V, d)
-    return Subspace(best, values, n_iter)
+    shift = W.positive_shift(rng)
+    V = rng.standard_normal((W.size, width)).astype(W.dtype)
+    found = block_iteration(W.shifted(shift).__matmul__, V, d, filtered=POWERS, tol=tol, max_products=max_iter)
+    return replace(found, values=found.values - W.dtype.type(shift))
 
 
 _Finder: TypeAlias = Callable[[SymmetricOperator, int, float, int, np.random.Generator], Subspace]

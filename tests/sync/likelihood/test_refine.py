@@ -13,7 +13,10 @@ from stiefelsync import datasets, score
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel import product
+from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration
 from stiefelsync.stiefel.product import sparse_product
+from stiefelsync.stiefel.result import Subspace
+from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.sync import spectral_start as start
 from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, assign, gauss_seidel, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -21,7 +24,7 @@ from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import beta_fit, block_counts, log_likelihood, log_odds, soft_block_counts
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
-from stiefelsync.sync.spectral_start import dominant, rotate, spectral_start
+from stiefelsync.sync.spectral_start import spectral_start
 
 
 def random_labels(matchings, d, rng):
@@ -221,7 +224,7 @@ def test_filtered_block_iteration_agrees_with_eigh():
     N = matchings.to_matrix() / 30
     values, vectors = np.linalg.eigh(N.toarray())
     V = np.random.default_rng(0).standard_normal((N.shape[0], 26))
-    V = dominant(lambda U: N @ U, V, 20, tol=1e-10, max_products=200)
+    V = block_iteration(lambda U: N @ U, V, 20, filtered=CHEBYSHEV, tol=1e-10, max_products=200).V
     assert np.trace(V.T @ (N @ V)) == pytest.approx(values[-20:].sum(), rel=1e-6)
     np.testing.assert_allclose(np.linalg.svd(V.T @ vectors[:, -20:])[1], 1, atol=1e-3)
 
@@ -254,9 +257,9 @@ def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, fail
     def broken(multiply, V, d, **options):
         if failure == "raises":
             raise np.linalg.LinAlgError("no")
-        return np.full((len(V), d), np.nan)
+        return Subspace(np.full((len(V), d), np.nan), np.full(d, np.nan))
 
-    monkeypatch.setattr(start, "dominant", broken)
+    monkeypatch.setattr(start, "block_iteration", broken)
     U = spectral_start(table.matrix(table.weights), 10, rng=np.random.default_rng(0))
     assert score(U.argmax(axis=1), truth).fscore == 1.0
 

@@ -11,9 +11,9 @@ import pytest
 from benchmarks.house_rivals import AUTHORS, authors_start, solve, thresholded_fscore
 from stiefelsync.datasets import house
 from stiefelsync.matching.metrics import objective, score
+from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.methods import eig_manopt, eigs_manopt, orthit_manopt, subgradient
-from stiefelsync.sync.spectral_start import rotate
 
 pytestmark = pytest.mark.data
 

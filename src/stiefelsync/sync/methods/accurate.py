@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
+from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -19,7 +20,7 @@ from stiefelsync.sync.likelihood.model import BlockCounts, beta_fit, block_count
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.rounding import project
-from stiefelsync.sync.spectral_start import rotate, spectral_start, start_size
+from stiefelsync.sync.spectral_start import spectral_start, start_size
 
 __all__ = ["accurate"]
 

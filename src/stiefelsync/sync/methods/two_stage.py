@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.iterate import Rotation, iterate
-from stiefelsync.stiefel.result import Status
+from stiefelsync.stiefel.rotation import turn
 from stiefelsync.stiefel.steps import gradient
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._stages import finish, stage_one
@@ -66,17 +65,11 @@ def run(
         matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter, dtype=dtype
     )
     with watch("rotation"):
-        turned = iterate(
-            found.V,
-            Rotation(float(found.values.sum())),
-            step=gradient,
-            p=p,
-            criterion=lambda _, now: now.iteration == found.n_iter,
-            max_iter=found.n_iter,
-            callback=relay(callback, "rotation"),
-        )
-    # That stage two runs for a given number of steps is no failure to converge.
-    status = Status.STOPPED if turned.status is Status.STOPPED else Status.DONE
+        turned = turn(
+            found.V, step=gradient, p=p, tol=tol, max_iter=max_iter, count=found.n_iter,
+            objective=float(found.values.sum()), callback=relay(callback, "rotation"),
+        )  # fmt: skip
+    status = found.status if turned.status.converged else turned.status
     return finish(
         turned.U, matchings, universe, watch, p=p, status=status, n_iter=found.n_iter + turned.n_iter,
         history=turned.history,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.iterate import Rotation, iterate, settled
+from stiefelsync.stiefel.rotation import turn
 from stiefelsync.stiefel.steps import line_search
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._stages import finish, stage_one
@@ -65,15 +65,10 @@ def run(
         matchings, universe, watch, method="orthogonal-iteration", rng=rng, tol=tol, max_iter=max_iter, dtype=dtype
     )
     with watch("rotation"):
-        turned = iterate(
-            found.V,
-            Rotation(float(found.values.sum())),
-            step=line_search,
-            p=p,
-            criterion=settled("secondary", tol=tol),
-            max_iter=max_rotations,
+        turned = turn(
+            found.V, step=line_search, p=p, tol=tol, max_iter=max_rotations, objective=float(found.values.sum()),
             callback=relay(callback, "rotation"),
-        )
+        )  # fmt: skip
     return finish(
         turned.U, matchings, universe, watch, p=p, status=turned.status, n_iter=found.n_iter + turned.n_iter,
         history=turned.history,

@@ -1,0 +1,90 @@
+"""What options may be: one check for each kind, with one wording."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from typing import Any
+
+import numpy as np
+
+from stiefelsync.errors import InputError
+
+__all__ = ["check_count", "check_power", "check_tolerance", "generator", "is_count", "is_integer"]
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return the generator for a seed; None means seed 0, so that equal calls give equal answers.
+
+    Examples
+    --------
+    >>> bool(generator(None).random() == generator(0).random())
+    True
+    """
+    try:
+        return np.random.default_rng(0 if rng is None else rng)
+    except (TypeError, ValueError):
+        raise InputError(f"rng must be a seed (a whole number of at least 0) or a generator, got {rng!r}") from None
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a value is a whole number of any integer type; True and False are not.
+
+    Examples
+    --------
+    >>> is_integer(np.int32(3)), is_integer(3.0), is_integer(True)
+    (True, False, False)
+    """
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a value is a whole number of at least 1.
+
+    Examples
+    --------
+    >>> is_count(1), is_count(0)
+    (True, False)
+    """
+    return is_integer(value) and value >= 1
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return a whole number of at least `least`, or say that it is none.
+
+    Examples
+    --------
+    >>> check_count("max_iter", 3)
+    3
+    """
+    if not is_integer(value) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def check_power(p: Any) -> int:
+    """Return the power of the secondary objective, a whole number of at least 3.
+
+    Examples
+    --------
+    >>> check_power(4)
+    4
+    """
+    return check_count("p", p, 3)
+
+
+def check_tolerance(tol: Any) -> float:
+    """Return a positive tolerance.
+
+    Examples
+    --------
+    >>> check_tolerance(1e-5)
+    1e-05
+    """
+    if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not float(tol) > 0:
+        raise InputError(f"tol must be a positive number, got {tol!r}")
+    return float(tol)
