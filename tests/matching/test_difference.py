@@ -107,3 +107,10 @@ def test_matches_after_are_found_by_name_and_may_lack_what_is_unmatched() -> Non
         difference(before, Matchings.from_labels([0, 0], [1, 1], names=["a", "x"]))
     with pytest.raises(InputError, match="'c' has 2 points after and 1 before"):
         difference(before, Matchings.from_labels([0, 0, 1], [1, 2], names=["a", "c"]))
+
+
+def test_where_one_side_has_no_names_objects_are_told_apart_by_number() -> None:
+    bare = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2])
+    named = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2], names=["a", "b"])
+    assert difference(bare, named).kept.tolist() == [True, False]
+    assert difference(named, bare).kept.tolist() == [True]

@@ -36,6 +36,23 @@ def test_conflicts_near_and_apart_by_brute_force(seed):
     assert found.unmatched == sum(size == 1 for size in sizes)
 
 
+@pytest.mark.parametrize(
+    ("places", "apart"),
+    [
+        ([[0, 0], [NEAR, 0], [0, 0]], 0),  # at the limit
+        ([[0, 0], [NEAR + 0.1, 0], [0, 0]], 1),
+        ([[0, 0], [0.6 * NEAR, 0.81 * NEAR], [0, 0]], 1),  # across the corners of a narrow box
+        ([[0, 0], [9, 3], [4, 8]], 0),  # a box longer than the limit across its corners, no two points of it
+    ],
+)
+def test_the_first_group_of_all(places, apart):
+    # Three points of object 0 hang together by points of others; objects and component are the first there are.
+    pairs = {(0, 1): [[0, 0], [1, 1]], (0, 2): [[1, 0], [2, 1]], (1, 2): [[0, 0], [1, 1]]}
+    at = np.concatenate([places, np.zeros((4, 2))])
+    found = inspect(Matchings.from_pairs(pairs, [3, 2, 2], coordinates=at))
+    assert (found.conflicts, found.conflicts_apart) == (1, apart)
+
+
 def test_consistent_problems():
     clean = inspect(Matchings.from_labels(np.tile(np.arange(10), 3), [10, 10, 10]))
     assert (clean.conflicts, clean.cycle_error, clean.wrong_share, clean.conflicts_apart) == (0, 0, 0, None)

@@ -55,6 +55,10 @@ def test_score_is_invariant_under_permuting_points() -> None:
     assert score(answer[order], truth[order]) == score(answer, truth)
 
 
+def test_score_of_nothing() -> None:
+    assert score([], []) == Score(1.0, 1.0, 1.0)
+
+
 def test_score_needs_no_pairs() -> None:
     # 200 universe points seen 10,000 times each stand for ten billion matches.
     truth = np.tile(np.arange(200), 10_000)
@@ -147,6 +151,15 @@ def test_by_default_as_many_triplets_as_take_a_few_seconds(monkeypatch: pytest.M
         assert (found.triplets, found.exact) == (int(budget / (3 * per_pair)), False)
     monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {False: 1})
     assert cycle_error(problem).triplets == 2  # never fewer, or there is no standard error
+    monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {False: 15})
+    monkeypatch.setattr("stiefelsync.matching.metrics._DENSE", 0)
+    assert cycle_error(Matchings.from_labels([0] * 9, [1] * 9)).triplets == 5
+
+
+def test_as_many_triplets_as_there_are_is_all_of_them() -> None:
+    problem = Matchings.from_labels([0] * 5, [1] * 5)
+    assert cycle_error(problem, max_triplets=10).exact
+    assert not cycle_error(problem, max_triplets=9).exact
 
 
 def test_many_wedges_are_drawn_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:

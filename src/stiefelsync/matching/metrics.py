@@ -195,7 +195,8 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         pair = np.searchsorted(ends, number, side="right")
         i, j = pairs[pair].T
         l = pairs[first[j] + number - (ends[pair] - ahead[pair]), 1]
-        return np.stack([i, j, l], axis=1)[_in_sorted(key, i * k + l)]
+        # Pair (j, l) comes after (i, l), so the search never ends behind the last pair.
+        return np.stack([i, j, l], axis=1)[key[np.searchsorted(key, i * k + l)] == i * k + l]
 
     if n_wedges <= _ENUMERATED:
         every = closed(np.arange(n_wedges))
@@ -204,12 +205,6 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         return every[rng.choice(len(every), limit, replace=False)], False
     drawn = [closed(rng.integers(n_wedges, size=limit)) for _ in range(4)]
     return np.concatenate(drawn)[:limit], False
-
-
-def _in_sorted(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    found: NDArray[np.bool_] = keys[at] == wanted
-    return found
 
 
 def _partner_lookup(matchings: Matchings) -> Callable[[Ints, Ints], Ints]:
