@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-cpus test-everywhere test-lowest lint bench mutants clean docs package
+.PHONY: demo test test-cpus test-everywhere test-lowest fuzz lint bench mutants clean docs package
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -43,12 +43,18 @@ test-everywhere: .venv/dev.stamp
 test-lowest: .venv-lowest/stamp
 	$(TEST_ENV) .venv-lowest/bin/python -m pytest -n auto -q -W ignore::DeprecationWarning $(ARGS)
 
+# Damaged files for every reader: SECONDS in all, shared by the readers. ENGINE=atheris needs pip install atheris.
+SECONDS ?= 60
+ENGINE ?= mutator
+fuzz: .venv/dev.stamp
+	$(BIN)/python -m fuzz --seconds $(SECONDS) --engine $(ENGINE)
+
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests benchmarks docs examples *.md
+	$(BIN)/codespell src tests benchmarks fuzz docs examples *.md
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.solver

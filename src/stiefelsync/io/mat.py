@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import io as scipy_io
 from scipy import sparse
 
-from stiefelsync.errors import FormatError, InputError
+from stiefelsync.errors import FormatError
 from stiefelsync.io.base import Content, Format, head, losses, register
-from stiefelsync.io.limits import check_bytes, shown
-from stiefelsync.io.sparse_arrays import from_parts
+from stiefelsync.io.limits import shown
+from stiefelsync.io.matlab import load
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
@@ -29,18 +29,11 @@ def sniff(path: Path) -> bool:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Return the variables of a file, after a look at what their headers declare."""
+    if head(path, 10).startswith(b"MATLAB 7.3"):
+        raise FormatError(f"{path} is a MAT file of version 7.3; save it in MATLAB with: save(..., '-v7')")
     try:
-        with path.open("rb") as file:
-            declared = [math.prod(shape) for name, shape, kind in scipy_io.whosmat(file) if kind != "sparse"]
-            check_bytes(sum(declared), path, "its variables")  # an entry takes a byte at least
-            file.seek(0)
-            return dict(scipy_io.loadmat(file, variable_names=VARIABLES))
-    except NotImplementedError:
-        raise FormatError(f"{path} is a MAT file of version 7.3; save it in MATLAB with: save(..., '-v7')") from None
-    except (FormatError, PermissionError, MemoryError):
-        raise
-    except Exception as error:  # SciPy's reader meets damage in many ways
+        return load(path, VARIABLES)
+    except (zlib.error, UnicodeDecodeError) as error:
         raise FormatError(f"{path} is not a complete MAT file ({error}); was it cut short?") from None
 
 
@@ -69,17 +62,10 @@ def read(
     )  # fmt: skip
 
 
-def _matrix(W: Any, where: str) -> Any:
-    """Return a matrix whose structure is sound, or say what is wrong with it."""
-    if not (sparse.issparse(W) or isinstance(W, np.ndarray)) or W.dtype.kind not in "biuf" or W.ndim != 2:
+def _matrix(W: Any, where: str) -> sparse.coo_array:
+    if not (sparse.issparse(W) or isinstance(W, np.ndarray)) or W.ndim != 2:
         raise FormatError(f"{where} is not a matrix of real numbers")
-    if not sparse.issparse(W):
-        return sparse.coo_array(W.astype(np.float64))
-    try:
-        parts = {"data": W.data, "indices": W.indices, "indptr": W.indptr}
-        return from_parts("csc", np.array(W.shape), parts).astype(np.float64)
-    except InputError as error:
-        raise FormatError(f"{where} is broken: {error}") from None
+    return sparse.coo_array(W).astype(np.float64)
 
 
 def _sizes(found: dict[str, Any], given: ArrayLike | None, points: int, path: Path) -> NDArray[Any]:
@@ -102,11 +88,11 @@ def _sizes(found: dict[str, Any], given: ArrayLike | None, points: int, path: Pa
 def _names(found: dict[str, Any], path: Path) -> list[str] | None:
     if "names" not in found:
         return None
-    cells = np.asarray(found["names"]).ravel()
-    try:
-        return [str(cell.item()) if isinstance(cell, np.ndarray) else str(cell) for cell in cells]
-    except ValueError:
-        raise FormatError(f"{path}: names must be a cell array of one string per object") from None
+    given = found["names"]
+    names = given if isinstance(given, list) else [given]
+    if not all(isinstance(name, str) for name in names):
+        raise FormatError(f"{path}: names must be a cell array of one string per object")
+    return names
 
 
 def write(content: Content, path: Path, *, like: Path | None) -> None:

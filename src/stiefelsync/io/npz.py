@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 import zipfile
 import zlib
 from collections.abc import Collection
@@ -59,7 +60,9 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> NDArr
     with archive.open(info) as stream:
         version = npy.read_magic(stream)
         reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = reader(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "created on Python 2"
+            shape, fortran, dtype = reader(stream)
         if dtype.hasobject:
             raise FormatError(f"{where} holds pickled Python objects, which could run code; save plain arrays instead")
         begin, needed = stream.tell(), math.prod(shape) * dtype.itemsize

@@ -7,6 +7,7 @@ import math
 import pickle
 import pickletools
 import re
+import warnings
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -113,7 +114,9 @@ def read_pickled(path: Path, ending: str) -> dict[tuple[str, str], NDArray[np.in
     for file in sorted(path.glob("*" + ending)) if path.is_dir() else [path]:
         image = file.name.removesuffix(ending)
         try:
-            others = _Reader(BytesIO(_content(file)), encoding="latin1").load()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of odd escapes in texts
+                others = _Reader(BytesIO(_content(file)), encoding="latin1").load()
             for other, block in others.items():
                 array = _pairs(block)
                 if array.size:

@@ -1,0 +1,90 @@
+"""The process that reads damaged files: limited in memory, watched by its parent, one line of output per event."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from fuzz.mutate import damaged
+from fuzz.targets import FORMATS, TARGETS, Target
+from stiefelsync import io
+from stiefelsync.errors import StiefelSyncError
+
+__all__ = ["case", "main", "read"]
+
+MEMORY = 2 * 2**30
+
+
+def case(target: Target, seeds: list[bytes], number: int) -> bytes:
+    """Return case `number` of a target: sound for the first few, damaged after that."""
+    if number < len(seeds):
+        return seeds[number]
+    rng = random.Random(number)
+    seed, other = rng.choice(seeds), rng.choice(seeds)
+    if target.unpack is None or target.pack is None or rng.random() < 0.5:
+        return damaged(seed, rng, target.words, other)
+    parts = target.unpack(seed)
+    spot = rng.randrange(len(parts))
+    parts[spot] = damaged(parts[spot], rng, target.words, rng.choice(target.unpack(other)))
+    return target.pack(seed, parts)
+
+
+def read(name: str, path: Path) -> str:
+    """Read one file as its target does; return what became of it, an untyped error by its name."""
+    target = TARGETS[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            problem = io.read(path, FORMATS.get(name, name), **target.options)
+            io.detect(path)
+            if path.suffix == ".npz":
+                io.read_truth(path)
+            outcome = "accepted" if problem.n_matches == len(problem.indices) else "wrong"
+        except StiefelSyncError as error:
+            if "Traceback" in str(error) or not str(error):
+                return f"untyped: {error!r}"
+            outcome = "memory" if isinstance(error.__cause__, MemoryError) else "refused"
+        except BaseException as error:
+            return f"untyped: {type(error).__name__}: {error}"
+    return f"warned: {caught[0].message}" if caught else outcome
+
+
+def main() -> None:
+    """Read cases from `first` on until the parent ends this process."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("target")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("first", type=int)
+    given = parser.parse_args()
+    target = TARGETS[given.target]
+    tempfile.tempdir = str(given.folder)
+    seeds = target.seeds(given.folder)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # A folder and name of their own, since some readers look at the name, or at what lies beside.
+    path = given.folder / f"case{target.suffix}"
+    number = given.first
+    while True:
+        path.write_bytes(case(target, seeds, number))
+        _say(number=number)
+        _say(number=number, outcome=read(given.target, path))
+        number += 1
+
+
+def _say(**event: Any) -> None:
+    try:
+        print(json.dumps(event), flush=True)
+    except BrokenPipeError:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
