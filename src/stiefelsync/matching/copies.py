@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["merge_near", "representatives"]
@@ -105,8 +104,7 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
     if isinstance(distance, str) or not 0 <= distance < np.inf:
         raise InputError(f"the distance is {distance}; it must be a number of pixels, 0 or more")
     m = len(coordinates)
-    joined = sparse.csr_array((np.ones(len(ends), dtype=bool), ends.T), shape=(m, m))
-    component = connected_components(joined, directed=False)[1]
+    component = connected(m, ends)
     stands = np.arange(m, dtype=np.int64)
     for end, size in zip(np.cumsum(sizes).tolist(), np.asarray(sizes).tolist(), strict=True):
         own = np.arange(end - size, end)

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["Conflicts", "components", "conflicts", "numbered", "triangle_support"]
+__all__ = ["Conflicts", "components", "conflicts", "connected", "numbered", "triangle_support"]
 
 _PATHS_PER_CHUNK = 20_000_000
 
@@ -73,23 +73,47 @@ def components(matchings: Matchings) -> tuple[int, NDArray[np.int64]]:
     >>> n, labels.tolist()
     (3, [0, 1, 2, 1])
     """
-    n, labels = connected_components(_adjacency(matchings), directed=False)
-    # Number them by first point ourselves: SciPy does so too, but does not promise it.
-    return int(n), numbered(labels)
+    labels = numbered(connected(matchings.n_points, matchings.endpoints))
+    return int(labels.max(initial=-1)) + 1, labels
+
+
+def connected(m: int, ends: NDArray[Any]) -> NDArray[np.int64]:
+    """Return for each of m vertices the first one of its connected component; shape (m,).
+
+    Parameters
+    ----------
+    ends : (M, 2) int
+        The two vertices of every edge.
+
+    Notes
+    -----
+    O(m + M), by SciPy; every part of this package that needs components takes them from here.
+
+    Examples
+    --------
+    >>> connected(5, np.array([[1, 3], [3, 4]])).tolist()
+    [0, 1, 2, 1, 1]
+    """
+    edges = sparse.csr_array((np.ones(len(ends), dtype=np.int32), ends.astype(np.int32, copy=False).T), shape=(m, m))
+    n, labels = connected_components(edges, directed=False)
+    first = np.empty(n, dtype=np.int64)
+    first[labels[::-1]] = np.arange(m - 1, -1, -1)  # the last write stays, and that is the first member
+    return np.asarray(first[labels])
 
 
 def numbered(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Return labels, (m,), numbered from 0 in the order in which they first appear.
+    """Return labels, (m,), 0 or more, numbered from 0 in the order in which they first appear.
 
     Examples
     --------
     >>> numbered(np.array([7, 2, 7, 5])).tolist()
     [0, 1, 0, 2]
     """
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return place[inverse]
+    m = len(labels)
+    first = np.empty(int(labels.max(initial=-1)) + 1, dtype=np.int64)
+    first[labels[::-1]] = np.arange(m - 1, -1, -1)  # the last write stays, and that is the first of each label
+    first = first[labels]
+    return np.asarray((np.cumsum(first == np.arange(m)) - 1)[first])
 
 
 def conflicts(matchings: Matchings, component_labels: ArrayLike | None = None) -> Conflicts:

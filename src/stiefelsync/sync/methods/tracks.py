@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching import doubt as doubts
 from stiefelsync.matching.doubt import LEVEL
+from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import neighbour_support
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
-from stiefelsync.sync.tracks.integer_arrays import trees
 
 __all__ = ["Prepared", "prepare", "tracks"]
 
@@ -158,7 +158,7 @@ def _doubted(matchings: Matchings, labels: Ints, neighbours: int, level: float) 
     found = doubts.doubt(inside, neighbour_support(inside, neighbours), level=level)
     left = inside.endpoints[~found.matches]
     pairs = inside.pair_objects[found.hopeless]
-    return number_tracks(trees(matchings.n_points, *left.T)), [(int(i), int(j)) for i, j in pairs]
+    return number_tracks(connected(matchings.n_points, left)), [(int(i), int(j)) for i, j in pairs]
 
 
 def _weigh(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 
@@ -45,14 +44,11 @@ def run(
     [0, 1, 0, 0, 1]
     """
     watch = Stopwatch()
-    m, k = matchings.n_points, matchings.n_objects
     with watch("components"):
-        graph = coo_array((np.ones(matchings.n_matches, dtype=np.int8), tuple(matchings.endpoints.T)), shape=(m, m))
-        n, component = connected_components(graph, directed=False)
+        n, component = components(matchings)
     with watch("conflicts"):
-        keys, counts = np.unique(component.astype(np.int64) * k + matchings.point_objects, return_counts=True)
         bad = np.zeros(n, dtype=bool)
-        bad[keys[counts > 1] // max(k, 1)] = True
+        bad[conflicts(matchings, component).which] = True
         good = ~bad & (np.bincount(component, minlength=n) > 1)
         labels = np.where(good, np.cumsum(good) - 1, -1)[component]
     return Outcome(

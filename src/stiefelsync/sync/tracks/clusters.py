@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from stiefelsync.sync.tracks.integer_arrays import find, number_by_first, ordered, roots, spread
+from stiefelsync.matching.graph import numbered
+from stiefelsync.sync.tracks.integer_arrays import find, ordered, roots, spread
 
 __all__ = ["Quotient", "conflicting", "contract", "merge", "mutual_best", "prune", "singletons", "untenable"]
 
@@ -238,7 +239,7 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     a, b = A[pairs], B[pairs]
     tree = np.where(broken[tree], np.arange(q.n), tree)
     tree[b] = a
-    tree = number_by_first(tree)
+    tree = numbered(tree)
     inside = np.bincount(tree)
     order = ordered(np.repeat(tree * (int(q.objects.max()) + 1), q.sizes) + q.objects)
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))

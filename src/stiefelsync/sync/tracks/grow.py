@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.tracks.clusters import Quotient, contract, merge, prune, singletons, untenable
-from stiefelsync.sync.tracks.integer_arrays import runs, trees
+from stiefelsync.sync.tracks.integer_arrays import runs
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import Numbers
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
@@ -197,11 +198,11 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
     first : (m,) int64, optional
         First point of the cluster that each point is in already.
     """
-    m, k, (a, b) = len(objects), int(objects.max(initial=0)) + 1, ends.T
+    m, k = len(objects), int(objects.max(initial=0)) + 1
     if first is not None:
         inner = np.flatnonzero(first != np.arange(m))
-        a, b = np.append(a, first[inner]), np.append(b, inner)
-    component = trees(m, a, b)
+        ends = np.concatenate([ends, np.stack([first[inner], inner], axis=1)])
+    component = connected(m, ends)
     key = np.sort(component * k + objects)
     broken = np.zeros(m, dtype=bool)
     broken[key[1:][key[1:] == key[:-1]] // k] = True
@@ -211,8 +212,7 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
 def _pieces(start: Ints, ends: Ints) -> Ints:
     """Return the first point of each point's piece: the points of its label that matches connect; shape (m,)."""
     a, b = ends.T
-    same = np.flatnonzero((start[a] == start[b]) & (start[a] >= 0))
-    return trees(len(start), a[same], b[same])
+    return connected(len(start), ends[(start[a] == start[b]) & (start[a] >= 0)])
 
 
 def _clusters(

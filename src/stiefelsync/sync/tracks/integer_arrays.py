@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find", "number_by_first", "ordered", "roots", "runs", "spread", "trees"]
+__all__ = ["find", "ordered", "roots", "runs", "spread"]
 
 Ints = NDArray[np.int64]
 
@@ -103,33 +103,3 @@ def roots(tree: Ints) -> Ints:
     while not np.array_equal(tree, further := tree[tree]):
         tree = further
     return tree
-
-
-def trees(m: int, a: Ints, b: Ints) -> Ints:
-    """Return for each of m vertices the first one of its connected component, the edges being a < b; shape (m,).
-
-    Examples
-    --------
-    >>> trees(5, np.array([1, 3]), np.array([3, 4])).tolist()
-    [0, 1, 2, 1, 1]
-    """
-    first = np.arange(m)
-    while len(a):
-        # Every vertex points to its smallest neighbour, if that is smaller; the trees that makes are the next vertices.
-        tree = np.arange(m)
-        np.minimum.at(tree, b, a)
-        tree = roots(tree)
-        first, a, b = tree[first], tree[a], tree[b]
-        apart = np.flatnonzero(a != b)
-        a, b = a[apart], b[apart]
-        a, b = np.minimum(a, b), np.maximum(a, b)
-    return first
-
-
-def number_by_first(tree: Ints) -> Ints:
-    """Number trees, given by any member's name below n, by their first members; shape (n,)."""
-    n = len(tree)
-    first = np.empty(n, dtype=np.int64)
-    first[tree[::-1]] = np.arange(n - 1, -1, -1)  # the last write stays, and that is the first member
-    first = first[tree]
-    return (np.cumsum(first == np.arange(n)) - 1)[first]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.matching.graph import connected
 from stiefelsync.sync.tracks.clusters import mutual_best
-from stiefelsync.sync.tracks.integer_arrays import ordered, runs, trees
+from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 
 __all__ = ["join"]
 
@@ -106,7 +107,7 @@ def join(
         changed[here[changed]] = True  # the tracks that grew keep their names
         tried = tried[~changed[tried // len(here)] & ~changed[tried % len(here)]]
     linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
-    track[points] = points[trees(len(here), matches.a[linked], matches.b[linked])]
+    track[points] = points[connected(len(here), np.stack([matches.a[linked], matches.b[linked]], axis=1))]
     return track, joined
 
 
