@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching.graph import connected
 from stiefelsync.sync.method import Callback, Progress
 from stiefelsync.sync.tracks.clusters import contract, prune
 from stiefelsync.sync.tracks.groups import Part, parts
 from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight, number_tracks
-from stiefelsync.sync.tracks.integer_arrays import runs, spread, trees
+from stiefelsync.sync.tracks.integer_arrays import runs, spread
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import Numbers
 from stiefelsync.sync.tracks.pieces import Edges, Source, bundle, collect, count_kept, cross, join_inside, solve, weigh
@@ -205,7 +206,7 @@ class _Plan:
         names = np.searchsorted(points, first[points])  # from here on points are places in `points`
         A, B = np.searchsorted(points, A), np.searchsorted(points, B)
         owner = self.owners[points].astype(np.int64)
-        component = trees(len(points), np.minimum(A, B), np.maximum(A, B))[names]
+        component = connected(len(points), np.stack([A, B], axis=1))[names]
         conflicted = _conflicted(component, owner, torn[points])
         track = component.copy()
         some, inside = np.flatnonzero(conflicted), np.flatnonzero(conflicted[A])
@@ -223,7 +224,7 @@ class _Plan:
     def choose(self, track: Ints, other: Ints) -> None:
         """Take other tracks where they keep more weight of matches."""
         own = np.arange(self.m)
-        unit = trees(self.m, np.concatenate([track, other]), np.concatenate([own, own]))
+        unit = connected(self.m, np.stack([np.concatenate([track, other]), np.concatenate([own, own])], axis=1))
         gain = np.zeros(self.m)
         tasks = (
             (self.source, part, objects, *(x[self.points(objects)] for x in (unit, track, other)), self.numbers)
