@@ -51,13 +51,14 @@ TESTS = {
     "matching/matchings.py": "matching/test_building.py matching/test_bad_matchings.py matching/test_matchings.py",
     "matching/copies.py": "matching/test_copies.py",
     "matching/difference.py": "matching/test_difference.py",
+    "matching/doubt.py": "matching/test_doubt.py",
     "matching/graph.py": "matching/test_graph.py",
     "matching/inspection.py": "matching/test_inspection.py",
     "matching/metrics.py": "matching/test_metrics.py",
     "matching/neighbour_support.py": "matching/test_neighbour_support.py",
     "matching/universe.py": "matching/test_universe.py",
     "sync/likelihood/": "sync/likelihood",
-    "sync/tracks/": "sync/tracks/test_literal.py sync/tracks/test_start.py sync/tracks/test_tracks.py",
+    "sync/tracks/": "sync/tracks/test_literal.py sync/tracks/test_start.py sync/tracks/test_tracks.py sync/tracks",
     "stiefel/": "stiefel",
 }
 ARITHMETIC = {

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import cmath
+import math
+from collections import Counter
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -40,6 +45,63 @@ def moved(problem, rng):
         problem.sizes,
         coordinates=np.stack([place.real, place.imag], axis=1),
     )
+
+
+def literal_support(x, y, neighbours, tolerance):
+    """The support of the matches of one pair, between positions x and y, as the documentation states it."""
+    n = len(x)
+
+    def nearest(z, t):
+        # Equally near ones are told apart by their order, which the positions of this test never ask for.
+        return sorted((s for s in range(n) if s != t), key=lambda s: abs(z[s] - z[t]))[:neighbours]
+
+    near = [nearest(x, t) + nearest(y, t) for t in range(n)]
+    ratios = [(y[s] - y[t]) / (x[s] - x[t]) for t in range(n) for s in near[t][:: module._EVERY] if x[s] != x[t]]
+    ratios = [ratio for ratio in ratios if ratio]
+    cells = Counter()
+    for ratio in ratios:
+        scale = min(max(round(2 * math.log2(abs(ratio))) + 8, 0), 15)
+        cells[scale, round(cmath.phase(ratio) / (2 * math.pi) * 16) % 16] += 1
+    scale, angle = max(sorted(cells), key=lambda cell: cells[cell])
+    z = 2 ** ((scale - 8) / 2) * cmath.exp(2j * math.pi * angle / 16)
+    for _ in range(module._ROUNDS):
+        around = [ratio for ratio in ratios if abs(ratio - z) <= tolerance * abs(z)]
+        z = sum(around) / len(around) if around else z
+    support = []
+    for t in range(n):
+        agreement = []
+        for s in near[t]:
+            dx, dy = z * (x[s] - x[t]), y[s] - y[t]
+            longer = max(abs(dx), abs(dy))
+            error = abs(dy - dx) / longer if longer else 1.0
+            agreement.append(max(0.0, 1 - error / tolerance))
+        support.append(sum(agreement) / len(agreement))
+    return support
+
+
+@pytest.mark.parametrize("tolerance", [0.5, 0.2])
+@pytest.mark.parametrize("seed", range(3))
+def test_support_is_its_definition(seed, tolerance):
+    rng = np.random.default_rng(seed)
+    problem, _ = views(rng, n=25, k=3, wrong=6)
+    problem = moved(problem, rng)
+    found = neighbour_support(problem, 5, tolerance=tolerance)
+    place = problem.coordinates.astype(float) @ np.array([1, 1j])
+    for s, (a, b) in enumerate(pairwise(problem.pair_start.tolist())):
+        x, y = place[problem.endpoints[a:b]].T
+        np.testing.assert_allclose(found[a:b], literal_support(x, y, 5, tolerance), atol=1e-9, err_msg=f"pair {s}")
+
+
+def test_points_in_the_same_place_are_each_others_neighbours_not_their_own():
+    # Points 0, 1, 2 lie in one place in both objects: as near as can be, but without an offset they say nothing.
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 100, (12, 2))
+    at[1] = at[2] = at[0]
+    pairs = {(0, 1): np.tile(np.arange(12)[:, None], 2)}
+    problem = Matchings.from_pairs(pairs, [12, 12], coordinates=np.vstack([at, 2 * at]))
+    support = neighbour_support(problem, 4)
+    assert support[:3].tolist() == [0.5] * 3  # two of four neighbours are in the same place, the others agree
+    np.testing.assert_allclose(support[3:][support[3:] > 0.9], 1)
 
 
 def test_wrong_matches_move_alone():

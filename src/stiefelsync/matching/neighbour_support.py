@@ -1,4 +1,4 @@
-"""Do matches that start side by side end side by side? MatchTable from positions, where cycles have none."""
+"""Do matches that start side by side end side by side? Evidence from positions, where cycles have none."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def neighbour_support(
     Returns
     -------
     (M,) float64
-        In [0, 1]; 0 where no neighbour agrees at all. Not a number where nothing is known: for matches with an unknown
-        position, and between objects with no more than `neighbours` matches or with all of them in one place.
+        In [0, 1]; 0 where no neighbour agrees at all. NaN where unknown: for matches with an unknown position, and
+        between objects with no more than `neighbours` matches or with all of them in one place.
 
     Notes
     -----
@@ -96,7 +96,7 @@ def neighbour_support(
 
 
 def _spread_out(x: Complexes, pair: Ints) -> NDArray[np.bool_]:
-    """Tell which positions, shape (n,), sorted by pair, are not the only ones of their pair."""
+    """Return which positions, shape (n,), sorted by pair, are not the only ones of their pair."""
     first = np.flatnonzero(np.diff(pair, prepend=-1))
     different = x != np.repeat(x[first], np.diff(np.append(first, len(x))))
     return (np.bincount(pair[different], minlength=int(pair.max(initial=0)) + 1) > 0)[pair]
