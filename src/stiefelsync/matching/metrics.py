@@ -196,7 +196,8 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         i, j = pairs[pair].T
         l = pairs[first[j] + number - (ends[pair] - ahead[pair]), 1]
         # Pair (j, l) comes after (i, l), so the search never ends behind the last pair.
-        return np.stack([i, j, l], axis=1)[key[np.searchsorted(key, i * k + l)] == i * k + l]
+        there: NDArray[np.bool_] = key[np.searchsorted(key, i * k + l)] == i * k + l
+        return np.stack([i, j, l], axis=1)[there]
 
     if n_wedges <= _ENUMERATED:
         every = closed(np.arange(n_wedges))
