@@ -20,7 +20,7 @@ from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.report import page
-from stiefelsync.sync.method import METHODS, Callback, Method, find_method
+from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
@@ -99,7 +99,7 @@ def clean(
     input: Name,
     output: Name,
     *,
-    method: str = "accurate",
+    method: str = DEFAULT,
     universe: str | int = "auto",
     report: Name | None = None,
     plot: Name | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import hashlib
 import importlib
@@ -269,8 +270,10 @@ def test_compare_is_sorted_and_marks_inconsistent_methods(run, document, problem
         assert [row["method"] for row in csv.DictReader(file)] == [row["method"] for row in rows]
     table = run(*arguments).stdout
     assert "matcheig *" in table
-    for column in ("fscore", "precision", "recall", "objective", "cycle error", "gap"):
+    for column in ("fscore", "precision", "recall", "objective", "cycle error"):
         assert column in table
+    assert "gap" not in table
+    assert "gap" in run(*arguments, "--certificate").stdout
 
 
 def test_compare_with_a_truth_file_and_without(run, document, problem, tmp_path):
@@ -360,7 +363,12 @@ def test_options_of_formats(run, document, tmp_path):
     lost = document("convert", tmp_path / "many.csv", tmp_path / "one.npz", *repair)["lost"]
     assert lost == [f"1 match of {tmp_path / 'many.csv'} left out to make it one-to-one."]
     assert io.read(tmp_path / "one.npz").pair(0, 1).tolist() == [[0, 1]]
-    assert document("compare", tmp_path / "many.csv", "--methods", "union-find", *repair)["methods"][0]["gap"] == 0
+    assert (
+        document("compare", tmp_path / "many.csv", "--methods", "union-find", "--certificate", *repair)["methods"][0][
+            "gap"
+        ]
+        == 0
+    )
     run("sync", tmp_path / "many.csv", "-o", tmp_path / "out.csv", "--method", "union-find", *repair)
     run("report", tmp_path / "many.csv", tmp_path / "out.csv", "-o", tmp_path / "page.html", *repair)
     unknown = run(
@@ -453,3 +461,43 @@ def test_reproduce_says_how_to_get_the_data(run, tmp_path, monkeypatch):
     told = run("reproduce", "house", "--download", "--output", tmp_path / "out", code=2).stderr
     assert "could not be fetched (no network); fetch it by hand to" in told
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("verb", ["sync", "convert", "report", "inspect", "compare"])
+def test_quiet_prints_nothing(run, problem, tmp_path, verb):
+    arguments = {
+        "sync": (problem, "-o", tmp_path / "out.npz", "--method", "union-find"),
+        "convert": (problem, tmp_path / "out.csv"),
+        "report": (problem, problem, "-o", tmp_path / "page.html"),
+        "inspect": (problem,),
+        "compare": (problem, "--methods", "union-find"),
+    }[verb]
+    result = run(verb, *arguments, "--quiet")
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_swapped_files_of_a_report_are_noticed(run, problem, tmp_path):
+    clean = tmp_path / "clean.npz"
+    run("sync", problem, "-o", clean, "--method", "union-find")
+    told = run("report", clean, problem, "-o", tmp_path / "swapped.html").stderr
+    assert "were they swapped?" in told
+    assert "swapped" not in run("report", problem, clean, "-o", tmp_path / "page.html").stderr
+
+
+def test_pixels_are_mentioned_only_where_coordinates_are_pixels(run, document, tmp_path):
+    pairs = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}
+    for name, x in (("pixels", [[0, 0], [80, 8], [1, 1], [5, 5]]), ("shares", [[-0.4, 0], [0.4, 0.1], [0, 0], [0, 0]])):
+        io.write(Matchings.from_pairs(pairs, [2, 1, 1], coordinates=x), tmp_path / f"{name}.npz")
+        assert ("at 10 px" in run("inspect", tmp_path / f"{name}.npz").stdout) == (name == "pixels")
+    assert document("inspect", tmp_path / "shares.npz")["conflicts_apart"] is None
+
+
+def test_no_method_and_no_format_is_named_in_the_code_of_the_command_line():
+    folder = Path(importlib.import_module("stiefelsync.cli").__file__).parent
+    for path in folder.glob("*.py"):
+        texts = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant)
+        }
+        assert not texts & ({*METHODS, *io.FORMATS} - {"tracks", "csv"}), path  # these two are also names of lines

@@ -13,7 +13,19 @@ import typer
 from numpy.typing import NDArray
 
 from stiefelsync import io
-from stiefelsync.cli.options import Force, Format, Input, Json, Options, Seed, Universe, parse_options, parse_universe
+from stiefelsync.cli.options import (
+    Certificate,
+    Force,
+    Format,
+    Input,
+    Json,
+    Options,
+    Quiet,
+    Seed,
+    Universe,
+    parse_options,
+    parse_universe,
+)
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
 from stiefelsync.io.dispatch import find
 from stiefelsync.io.files import check_outputs, replacing
@@ -39,7 +51,7 @@ def run(
         str | None,
         typer.Option(
             "--methods",
-            help=f"Names with commas between; options follow a colon: sparse-stiefel:p=4. By default "
+            help=f"Names with commas between; options follow a colon: NAME:OPTION=VALUE. By default "
             f"{', '.join(USUAL)}; tracks in place of the first two where the universe is too large for them.",
         ),
     ] = None,
@@ -50,6 +62,8 @@ def run(
     format: Format = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
     option: Options = [],  # noqa: B006  typer copies it
+    certificate: Certificate = False,
+    quiet: Quiet = False,
     force: Force = False,
     json: Json = False,
     seed: Seed = 0,
@@ -71,7 +85,7 @@ def run(
     else:
         names = [name.strip() for name in methods.split(",") if name.strip()]
     with track("comparing", len(names)) as advance:
-        rows = compare(problem, names, universe=size, truth=known, rng=seed, callback=advance)
+        rows = compare(problem, names, universe=size, truth=known, certificate=certificate, rng=seed, callback=advance)
     if csv is not None:
         _write_csv(csv, rows, force)
     if json:
@@ -79,7 +93,10 @@ def run(
             {"input": str(input), "seed": seed, "truth": known is not None, "methods": [asdict(row) for row in rows]}
         )
         return
-    shown = [name for name in NUMBERS if known is not None or name not in BY_TRUTH]
+    if quiet:
+        return
+    absent = {*(() if known is not None else BY_TRUTH), *(() if certificate else ("gap",))}
+    shown = [name for name in NUMBERS if name not in absent]
     cells = [[_name(row), *(SHOWN.get(name, number)(getattr(row, name)) for name in shown)] for row in rows]
     show(table(str(input), ["method", *(name.replace("_", " ") for name in shown)], cells))
     if any(not row.consistent for row in rows):
@@ -94,7 +111,7 @@ def run(
 def _handed_over(rows: list[Comparison], problem: Matchings) -> str:
     """Say which methods did not run themselves, and how they would where they can."""
     them = "it" if len(rows) == 1 else "them"
-    text = f"{', '.join(row.method for row in rows)}: too large for {them}, so tracks ran instead"
+    text = f"{', '.join(row.method for row in rows)}: too large for {them}, so {rows[0].ran} ran instead"
     size = max(rows[0].universe or 0, int(problem.sizes.max()))
     if not fits(problem, size):
         return text

@@ -53,7 +53,7 @@ def run(
     check_outputs([*files.values(), *pictures.values()], force=force)
     scene = camera_scene(rng=seed)
     with progress("synchronising 20 photographs") as callback:
-        result = synchronise(scene.matchings, method="accurate", rng=seed, callback=callback)
+        result = synchronise(scene.matchings, rng=seed, callback=callback)
     before, after = (_quality(x, scene.truth) for x in (scene.matchings, result.matchings()))
     panels, rows = _planted(seed)
     io.write(scene.matchings, files["problem"], truth=scene.truth, force=force)

@@ -14,8 +14,6 @@ from stiefelsync.sync.method import Method, find_method
 
 __all__ = ["run"]
 
-OURS = ("accurate", "fast", "sparse-stiefel", "tracks")  # listed before the rivals
-
 
 def run(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="One method, to see its options.")] = None,
@@ -40,7 +38,7 @@ def run(
             method.cost,
             method.choose,
         ]
-        for method in sorted(METHODS.values(), key=lambda method: (method.name not in OURS, method.name))
+        for method in sorted(METHODS.values(), key=lambda method: (not method.ours, method.name))
     ]
     columns = ["method [extra it needs]", "what it does", "consistent", "cost", "choose it"]
     show(

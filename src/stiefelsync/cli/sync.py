@@ -28,7 +28,7 @@ from stiefelsync.cli.options import (
 )
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.errors import counted
-from stiefelsync.sync.method import METHODS
+from stiefelsync.sync.method import DEFAULT, METHODS
 from stiefelsync.sync.result import how_decided
 
 __all__ = ["run"]
@@ -37,7 +37,7 @@ __all__ = ["run"]
 def run(
     input: Input,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)],
-    method: Method = "accurate",
+    method: Method = DEFAULT,
     universe: Universe = "auto",
     format: Format = None,
     to: To = None,

@@ -11,6 +11,7 @@ from stiefelsync import io
 from stiefelsync.cli.options import Force, Json, Seed
 from stiefelsync.cli.terminal import facts, note, number, show, show_json
 from stiefelsync.datasets import synthetic
+from stiefelsync.io.dispatch import output_format
 from stiefelsync.io.files import check_outputs
 
 __all__ = ["run"]
@@ -18,7 +19,7 @@ __all__ = ["run"]
 
 def run(
     output: Annotated[
-        Path, typer.Argument(metavar="OUTPUT", help="File to write, .npz (with the truth) or .csv.", show_default=False)
+        Path, typer.Argument(metavar="OUTPUT", help="File to write; its ending names the format.", show_default=False)
     ],
     universe: Annotated[int, typer.Option(help="Points in the universe, d.")] = 25,
     objects: Annotated[int, typer.Option(help="Objects, k.")] = 30,
@@ -35,12 +36,12 @@ def run(
     """
     check_outputs([output], force=force)
     problem, truth = synthetic(universe, objects, observed, error, noise=noise, rng=seed)
-    holds_truth = output.suffix.lower() == ".npz"
+    holds_truth = "truth" in output_format(output, None, None).write_options
     if holds_truth:
         io.write(problem, output, truth=truth, force=force)
     else:
         io.write(problem, output, force=force)
-        note("only .npz files hold the truth, which compare uses; this file has the matches alone")
+        note("this format has no room for the truth, which compare uses; the file has the matches alone")
     counts = {"objects": problem.n_objects, "points": problem.n_points, "matches": problem.n_matches}
     if json:
         show_json({"output": str(output), **counts, "truth": holds_truth, "seed": seed})

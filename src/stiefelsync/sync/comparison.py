@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error, score
+from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.method import Method, find_method
 from stiefelsync.sync.synchronise import choose, synchronise
 
@@ -35,7 +36,8 @@ class Comparison:
     fscore, precision, recall
         Against the truth; None without one.
     objective, gap
-        tr(PᵀWP) of the answer and its distance to the upper bound; ⟨W, X⟩ for an answer that is no labelling.
+        tr(PᵀWP) of the answer, ⟨W, X⟩ for an answer that is no labelling, and its distance to the upper bound, where a
+        certificate was asked for.
     cycle_error
         Share of the answer's cycles of three matches that do not close.
     error
@@ -80,6 +82,7 @@ def compare(
     *,
     universe: int | str = "auto",
     truth: ArrayLike | Matchings | None = None,
+    certificate: bool = False,
     rng: int = 0,
     callback: Callable[[int, str], object] | None = None,
 ) -> list[Comparison]:
@@ -93,6 +96,8 @@ def compare(
         Names, each with options if need be: ``"sparse-stiefel:p=4:extra_iter=10"``.
     truth : (m,) int, or Matchings, optional
         Results are sorted by fscore where it is given, by objective where it is not.
+    certificate
+        Whether to compute the upper bound of the objective, once for all methods; it may take longer than they do.
     rng
         Seed, the same for every method.
     callback
@@ -130,6 +135,9 @@ def compare(
             rows.append(Comparison(spec, find_method(name).consistent, error=str(error)))
     if len(failures) == len(rows):
         raise failures[0]
+    if certificate:
+        bound = upper_bound(matchings)
+        rows = [row if row.objective is None else replace(row, gap=max(0.0, 1 - row.objective / bound)) for row in rows]
     return sorted(rows, key=lambda row: (row.error is not None, not row.consistent, -_worth(row, truth is not None)))
 
 
@@ -155,7 +163,6 @@ def _measure(
         recall=None if quality is None else quality.recall,
         objective=result.objective,
         cycle_error=0.0 if result.consistent else cycle_error(result.matchings(), rng=rng).value,
-        gap=result.gap,
         seconds=seconds,
         ran=result.method,
     )

@@ -18,7 +18,18 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.outcome import Outcome
 
-__all__ = ["METHODS", "Callback", "Method", "Outcome", "Progress", "Reporter", "Stopwatch", "find_method", "register"]
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "Callback",
+    "Method",
+    "Outcome",
+    "Progress",
+    "Reporter",
+    "Stopwatch",
+    "find_method",
+    "register",
+]
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,8 @@ class Method:
         Whether it needs to be told the universe size; others find it themselves.
     discards
         Whether it discards conflicting tracks whole; others repair them.
+    ours
+        Whether it is this package's own, and not a rival to compare with.
     """
 
     name: str
@@ -121,6 +134,7 @@ class Method:
     extra: str | None = None
     sized: bool = True
     discards: bool = False
+    ours: bool = False
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -167,6 +181,8 @@ class Method:
 
 
 METHODS: dict[str, Method] = {}
+DEFAULT = "accurate"
+"""The method that runs when none is named."""
 
 _KINDS: dict[type, tuple[Any, str]] = {
     bool: (bool, "true or false"),
@@ -191,11 +207,12 @@ def register(
     extra: str | None = None,
     sized: bool = True,
     discards: bool = False,
+    ours: bool = False,
 ) -> Callable[[AnyRun], AnyRun]:
     """Return a decorator that enters a function of signature :class:`Run` into `METHODS`."""
 
     def enter(run: AnyRun) -> AnyRun:
-        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra, sized, discards)
+        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra, sized, discards, ours)
         return run
 
     return enter

@@ -13,7 +13,7 @@ from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
-from stiefelsync.sync.method import METHODS, Callback, Method, Progress, Stopwatch, find_method
+from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.outcome import accept
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
@@ -31,7 +31,7 @@ def synchronise(
     matchings: Matchings,
     universe: str | int = "auto",
     *,
-    method: str = "accurate",
+    method: str = DEFAULT,
     start: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,

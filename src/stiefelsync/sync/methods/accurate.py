@@ -40,6 +40,7 @@ _EVEN = 100  # concentration of the blocks' rates beyond which they are taken to
     consistent=True,
     cost="O(nnz·d + m·d²) per product, some tens of products",
     reference="this package; the start follows Bernard, Cremers and Thunberg 2021",
+    ours=True,
     choose="by default",
 )
 def accurate(

@@ -24,6 +24,7 @@ _PRODUCTS = 8  # at most for larger problems, where refinement has more matches 
     consistent=True,
     cost="O(nnz·d + m·d²) per product, about ten products",
     reference="this package; the start follows Bernard, Cremers and Thunberg 2021",
+    ours=True,
     choose="interactive use, and problems where accurate takes too long",
 )
 def fast(

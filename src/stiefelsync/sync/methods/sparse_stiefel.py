@@ -34,6 +34,7 @@ def relay(callback: Callback | None, stage: str) -> Any:
     consistent=True,
     cost="O(nnz·d + m·d²) per iteration",
     reference="Bernard, Cremers, Thunberg: Sparse Quadratic Optimisation over the Stiefel Manifold, NeurIPS 2021",
+    ours=True,
     choose="to compare with the paper; for results use accurate or fast",
 )
 def run(

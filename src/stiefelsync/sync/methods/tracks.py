@@ -34,6 +34,7 @@ _CLEAN = 0.015  # share of matches found wrong below which nothing more is doubt
     consistent=True,
     cost="O(Σ deg² + (m + M) log m), memory O(m + M)",
     reference="this package",
+    ours=True,
     choose="thousands of universe points or more, as in structure from motion",
     sized=False,
 )
