@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["merge_near", "representatives"]
+__all__ = ["merge_near", "representatives", "resolution"]
 
 Ints = NDArray[np.int64]
+
+_FEW, _MOST, _ON_GRID = 20, 0.95, 0.01  # points that show a grid, the share of them on it, and how near in cells
 
 
 def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
@@ -120,3 +123,44 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
                 stands[b] = a
                 others[a].append(b)
     return stands
+
+
+def resolution(coordinates: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the cell of the grid that the positions of every object lie on, 0 where they lie on none; shape (k,).
+
+    Matchers without a detector often give the centres of cells of 8 pixels. Then all differences between coordinates
+    are multiples of that.
+
+    Parameters
+    ----------
+    coordinates : (m, 2)
+    offsets : (k + 1,) int
+        Where the points of every object begin.
+
+    Notes
+    -----
+    O(m log m). The cell is the commonest difference of neighbouring coordinates, if at least 95 % of the coordinates
+    are whole multiples of it away from the first (to within a hundredth) and there are 20 points or more.
+
+    Examples
+    --------
+    >>> cells = 8.0 * np.stack(np.meshgrid(np.arange(6), np.arange(5)), axis=-1).reshape(-1, 2) + 4
+    >>> resolution(np.concatenate([cells, np.sqrt(cells)]), np.array([0, 30, 60])).tolist()
+    [8.0, 0.0]
+    """
+    cell = np.zeros(len(offsets) - 1)
+    for o, (first, last) in enumerate(pairwise(np.asarray(offsets).tolist())):
+        known = np.asarray(coordinates[first:last], dtype=np.float64)
+        known = known[np.isfinite(known).all(axis=1)]
+        if len(known) < _FEW:
+            continue
+        found = []
+        for column in known.T:
+            values = np.unique(column)
+            gaps = np.diff(values)
+            size, often = np.unique(gaps.round(6), return_counts=True)
+            unit = float(size[often.argmax()]) if len(size) else 0.0
+            steps = (column - values[0]) / unit if unit > 0 else np.full(len(column), 0.5)
+            found.append(unit if np.mean(np.abs(steps - np.rint(steps)) < _ON_GRID) >= _MOST else 0.0)
+        cell[o] = min(found)
+    return cell

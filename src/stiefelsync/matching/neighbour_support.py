@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["neighbour_support"]
@@ -21,6 +22,7 @@ Complexes = NDArray[np.complex128]
 
 _ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a factor of √2 from 1/16 to 16
 _ROUNDS = 5  # of taking the mean
+_ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
 _EVERY = 4  # which of the ratios decide on the commonest
 _MATCHES_PER_CHUNK = 100_000
 
@@ -37,7 +39,8 @@ def neighbour_support(
     Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex numbers. What is
     around x lies turned and scaled around y, so that ``y' − y ≈ z·(x' − x)`` with one z for the two objects: the
     commonest ratio of offsets. Two matches agree by ``max(0, 1 − |Δy − z·Δx| / (tolerance·max(|Δy|, |z·Δx|)))``. The
-    support is the mean of that over the nearest matches in the first object and those in the second.
+    support is the mean of that over the nearest matches in the first object and those in the second. Where positions lie
+    on a grid (:func:`~stiefelsync.matching.copies.resolution`), what rounding does to the difference is taken off.
 
     Parameters
     ----------
@@ -87,9 +90,11 @@ def neighbour_support(
     pair = matchings.match_pairs[known]
     known = known[np.bincount(pair, minlength=1)[pair] > neighbours]
     support = np.full(matchings.n_matches, np.nan)
+    cell = resolution(matchings.coordinates, matchings.offsets)
     for chunk in _chunks(matchings.match_pairs[known]):
         some = known[chunk]
-        support[some] = _support(x[some], y[some], matchings.match_pairs[some], neighbours, tolerance)
+        cells = cell[matchings.pair_objects[matchings.match_pairs[some]]]
+        support[some] = _support(x[some], y[some], matchings.match_pairs[some], neighbours, tolerance, cells)
         if progress is not None and progress(chunk.stop, len(known)):
             break
     return support
@@ -109,15 +114,22 @@ def _chunks(pair: Ints) -> list[slice]:
     return [slice(a, b) for a, b in pairwise([*first.tolist(), len(pair)])]
 
 
-def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int, tolerance: float) -> Floats:
-    """Return the support of matches between the positions x and y, shape (n,), sorted by pair."""
+def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+    """Return the support of matches between the positions x and y, shape (n,), sorted by pair.
+
+    Positions in cells of a grid, shape (n, 2), are uncertain by that much.
+    """
     _, group = np.unique(pair, return_inverse=True)
     near = np.hstack([_nearest(x, group, neighbours), _nearest(y, group, neighbours)])
     dx, dy = x[near] - x[:, None], y[near] - y[:, None]
     ratio = np.divide(dy, dx, out=np.zeros_like(dx), where=dx != 0)
-    dx *= _commonest(ratio[:, ::_EVERY], group, tolerance)[group][:, None]
+    z = _commonest(ratio[:, ::_EVERY], group, tolerance)[group]
+    dx *= z[:, None]
     longer = np.maximum(np.abs(dx), np.abs(dy))
-    error = np.divide(np.abs(dy - dx), longer, out=np.ones_like(longer), where=longer > 0)
+    difference = np.abs(dy - dx)
+    if cells.any():
+        difference -= _ROUNDED * np.hypot(cells[:, 1], np.abs(z) * cells[:, 0])[:, None]
+    error = np.divide(np.maximum(difference, 0), longer, out=np.ones_like(longer), where=longer > 0)
     return np.asarray(np.maximum(0, 1 - error / tolerance).mean(axis=1))
 
 
