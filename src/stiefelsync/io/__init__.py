@@ -1,8 +1,9 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
-from stiefelsync.io import colmap, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm
+from stiefelsync.io import colmap, correspondences, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.colmap import next_command
+from stiefelsync.io.correspondences import from_correspondences
 from stiefelsync.io.dispatch import detect, read, write
 from stiefelsync.io.exchange import from_dict, from_permutations, from_tensor, to_dict, to_permutations, to_tensor
 from stiefelsync.io.gtsfm import TracksEstimator
@@ -15,10 +16,12 @@ __all__ = [
     "TracksEstimator",
     "colmap",
     "convert",
+    "correspondences",
     "csv",
     "dd",
     "detect",
     "exchange",
+    "from_correspondences",
     "from_dict",
     "from_permutations",
     "from_tensor",

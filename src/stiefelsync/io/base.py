@@ -109,8 +109,6 @@ class Format:
         Sentences on what of a problem the format cannot hold.
     adds
         Whether matches the input did not have are written when nothing is said.
-    copies
-        Whether all it writes are changed copies of a file of its own.
     whole
         Whether it holds tracks, and with them all that follows from the matches, asked for or not.
     files
@@ -129,7 +127,6 @@ class Format:
     write: Callable[..., Written | None]
     loses: Callable[[Matchings], list[str]]
     adds: bool = True
-    copies: bool = False
     whole: bool = False
     files: tuple[str, ...] = ()
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
@@ -169,15 +166,6 @@ class Format:
     def files_of(self, options: Mapping[str, Any]) -> list[Path]:
         """Return the files that the options name."""
         return [Path(options[name]) for name in self.files if isinstance(options.get(name), str | os.PathLike)]
-
-    def check_original(self, like: Path | None) -> None:
-        """Raise :class:`InputError` if the file `like` is none that this format could write a changed copy of."""
-        if self.copies and (like is None or not self.sniff(like)):
-            raise InputError(
-                f"format {self.name!r} is written as a changed copy of the file the matches came from; "
-                "name that one with like=",
-                setting="like",
-            )
 
 
 def _options(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
+from stiefelsync.io.colmap_create import create
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.copies import representatives
@@ -239,12 +240,17 @@ def write(
     content: Content,
     path: Path,
     *,
-    like: Path,
+    like: Path | None,
     source: str | None = None,
     target: str | None = None,
     merge_px: float = 0.0,
-) -> Written:
+    cameras: str | Path | None = None,
+    photos: str | Path | None = None,
+    shift: float = 0.0,
+) -> Written | None:
     """Write a copy of the database `like` with only those matches that the content holds, and count them.
+
+    If `like` is no database, a new one is written, of raw matches (:func:`~stiefelsync.io.colmap_create.create`).
 
     Parameters
     ----------
@@ -256,6 +262,8 @@ def write(
     merge_px
         The distance the matches were read with. Matches are kept by the points that stand for their ends, so several
         copies of a keypoint may stay in one track.
+    cameras, photos, shift
+        Of a new database: a CSV file of cameras, a folder of photographs, what to add to positions.
 
     Notes
     -----
@@ -266,7 +274,12 @@ def write(
     """
     if target is not None and target not in TABLES:
         raise unknown_name("target", target, TABLES)
-    COLMAP.check_original(like)
+    if like is None or not is_sqlite(like):
+        create(content.matchings, path, cameras=cameras, photos=photos, shift=shift)
+        return None
+    for name, value in (("cameras", cameras), ("photos", photos), ("shift", shift)):
+        if value:
+            raise InputError(f"option {name} is for a new database; this one is a copy of {like}")
     with snapshot(like) as original:
         _check_tables(original, like)
         _check_triggers(original, like)
@@ -427,10 +440,10 @@ COLMAP = register(
         write,
         loses,
         adds=False,
-        copies=True,
         next_command=lambda path, written, images: next_command(
             path, target=None if written is None else written.target, images="IMAGES" if images is None else images
         ),
         check_comparable=check_same_table,
+        files=("cameras",),
     )
 )

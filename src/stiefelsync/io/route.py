@@ -85,7 +85,6 @@ def plan_route(
     check_outputs(written, reads=inputs, force=force)
     reader = detect(source) if format is None else find(format)
     writer = output_format(target, to, model)
-    writer.check_original(model)
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
     reader.check("read", given["read"])
     writer.check("write", given["write"])

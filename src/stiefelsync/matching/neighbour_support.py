@@ -39,8 +39,8 @@ def neighbour_support(
     Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex numbers. What is
     around x lies turned and scaled around y, so that ``y' − y ≈ z·(x' − x)`` with one z for the two objects: the
     commonest ratio of offsets. Two matches agree by ``max(0, 1 − |Δy − z·Δx| / (tolerance·max(|Δy|, |z·Δx|)))``. The
-    support is the mean of that over the nearest matches in the first object and those in the second. Where positions lie
-    on a grid (:func:`~stiefelsync.matching.copies.resolution`), what rounding does to the difference is taken off.
+    support is the mean of that over the nearest matches in the first object and those in the second. Where positions
+    lie on a grid (:func:`~stiefelsync.matching.copies.resolution`), what rounding does to the difference is taken off.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching import doubt as doubts
+from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.doubt import LEVEL
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
@@ -24,6 +25,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _LEAST_SHARE = 1e-9
+_COPIES = 0.001  # of the extent of an object's points
+_DIAGONAL = 2**0.5 + 1e-6  # of a cell of a grid: points in neighbouring cells may be one
 _SMOOTH = 0.25  # share of matches with a support of ½ or more
 _CLEAN = 0.015  # share of matches found wrong below which nothing more is doubted: see docs/poses.md
 
@@ -47,7 +50,7 @@ def tracks(
     rng: np.random.Generator,
     callback: Callback | None = None,
     neighbours: int = 8,
-    copies: float = 0.001,
+    copies: float | None = None,
     doubt: float = LEVEL,
 ) -> Outcome:
     """Weigh matches by their neighbours where positions are known, grow tracks along them, and doubt the result.
@@ -64,7 +67,8 @@ def tracks(
     and by the pair of objects they belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful
     ones hold together fall apart; so do those that only hopeless pairs of objects hold together. Where less than 1.5 %
     of the matches were found wrong before that, nothing is doubted: the few wrong ones left do less harm than losing
-    right ones.
+    right ones. Nor is anything where positions lie on a grid coarser than a thousandth of the extent: neighbours then
+    tell too little.
 
     Parameters
     ----------
@@ -74,7 +78,7 @@ def tracks(
         How many of the nearest matches to ask; 0 asks none.
     copies
         Two points of an object closer than this, as a share of the extent of its points, are one point found twice; 0
-        for none.
+        for none. None takes a thousandth, and where positions lie on a coarser grid the diagonal of its cells.
     doubt
         The share of well-confirmed matches that would be called doubtful without any other evidence; 0 doubts none.
 
@@ -99,14 +103,14 @@ def tracks(
     before = labels = cast(Ints, outcome.labels)
     wrong = 1 - np.count_nonzero(matchings.agreeing(labels)) / max(matchings.n_matches, 1)
     hopeless: list[tuple[int, int]] = []
-    if prepared.smooth and doubt and wrong >= _CLEAN and outcome.status == "done":
+    if prepared.smooth and not prepared.coarse and doubt and wrong >= _CLEAN and outcome.status == "done":
         with watch("doubts"):
             labels, hopeless = _doubted(matchings, labels, neighbours, doubt)
     details = _account(outcome, matchings, prepared, before, labels) | {"hopeless": hopeless}
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
 
-def _check(neighbours: int, copies: float, doubt: float) -> None:
+def _check(neighbours: int, copies: float | None, doubt: float) -> None:
     """Raise :class:`InputError` for options out of range."""
     if neighbours < 0:
         raise InputError(f"the number of neighbours is {neighbours}; it must be 0 (positions do not count) or more")
@@ -134,6 +138,8 @@ class Prepared:
         Like the one given, but remembering that a stop was asked for.
     smooth
         Whether neighbouring matches move alike.
+    coarse
+        Whether positions lie on a grid too coarse to doubt matches by their neighbours.
     """
 
     weighed: Matchings
@@ -141,16 +147,18 @@ class Prepared:
     places: NDArray[np.float64] | None
     callback: Callback | None
     smooth: bool
+    coarse: bool
 
 
-def prepare(matchings: Matchings, *, neighbours: int, copies: float, callback: Callback | None = None) -> Prepared:
+def prepare(
+    matchings: Matchings, *, neighbours: int, copies: float | None, callback: Callback | None = None
+) -> Prepared:
     """Weigh the matches by their neighbours and look for points found twice, where positions are known."""
-    weighed, alone, places, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), None, False
+    weighed, alone, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), False
     if neighbours and matchings.coordinates is not None:
         weighed, alone, callback, smooth = _weigh(matchings, neighbours, callback)
-    if copies and matchings.coordinates is not None:
-        places = _places(matchings.coordinates, matchings.offsets) / copies
-    return Prepared(weighed, alone, places, callback, smooth)
+    places, coarse = _places(matchings, copies)
+    return Prepared(weighed, alone, places, callback, smooth, coarse)
 
 
 def _doubted(matchings: Matchings, labels: Ints, neighbours: int, level: float) -> tuple[Ints, list[tuple[int, int]]]:
@@ -206,14 +214,23 @@ def _account(outcome: Outcome, matchings: Matchings, prepared: Prepared, before:
     return {**outcome.details, "matches": matches, "wrong": float(np.mean(~now)) if len(now) else 0.0}
 
 
-def _places(coordinates: NDArray[np.floating[Any]], offsets: Ints) -> NDArray[np.float64]:
-    """Return the positions with the extent of each object's points as unit; shape (m, 2).
+def _places(matchings: Matchings, copies: float | None) -> tuple[NDArray[np.float64] | None, bool]:
+    """Return the positions with the distance of copies in each object as unit, shape (m, 2); and whether on a grid.
 
-    Not a number where nothing is known: no position, or the same one for all points of an object.
+    NaN where unknown: no position, or the same one for all points of an object. None if there are no copies. On a grid
+    means that most objects have positions on one coarser than `_COPIES` of their extent.
     """
-    places = np.where(np.isfinite(coordinates), coordinates, np.nan).astype(np.float64)
-    for first, last in pairwise(offsets):
+    if matchings.coordinates is None:
+        return None, False
+    known: Bools = np.asarray(np.isfinite(matchings.coordinates).all(axis=1))
+    places = np.where(known[:, None], matchings.coordinates, np.nan).astype(np.float64)
+    cell, coarse = resolution(matchings.coordinates, matchings.offsets), []
+    for o, (first, last) in enumerate(pairwise(matchings.offsets.tolist())):
         some = places[first:last]
-        known = some[np.isfinite(some).all(axis=1)]
-        some /= (np.ptp(known, axis=0).max() if len(known) else 0.0) or np.nan
-    return places
+        inside = some[known[first:last]]
+        extent = float(np.ptp(inside, axis=0).max()) if len(inside) else 0.0
+        if extent:
+            coarse.append(cell[o] > _COPIES * extent)
+        apart = extent * copies if copies is not None else max(_COPIES * extent, _DIAGONAL * cell[o])
+        some /= apart or np.nan
+    return None if copies == 0 else places, bool(coarse) and 2 * sum(coarse) > len(coarse)
