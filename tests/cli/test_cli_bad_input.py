@@ -160,7 +160,6 @@ def test_unwritable_output_is_found_before_the_work(run, problem, tmp_path, monk
         tmp_path / "absent" / "out.npz": "does not exist; make it first",
         problem / "out.npz": "does not exist; make it first",
         tmp_path / "out.unknown": "tells no format",
-        tmp_path / "out.db": "name that one with like= (here: --like)",
     }
     for output, message in cases.items():
         assert message in run("sync", problem, "-o", output, code=2).stderr

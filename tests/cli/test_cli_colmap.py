@@ -40,7 +40,7 @@ def test_through_a_table_and_back(run, document, data_dir, tmp_path):
     database = data_dir / "sceaux" / "database.db"
     table, clean, direct = tmp_path / "matches.csv", tmp_path / "clean.db", tmp_path / "direct.db"
     run("convert", database, table)
-    assert "name that one with like= (here: --like)" in run("convert", table, clean, code=2).stderr
+    assert "needs the positions of keypoints" in run("convert", table, clean, code=2).stderr
     run("sync", table, "-o", clean, "--like", database)
     run("sync", database, "-o", direct, "--method", "tracks", "--option", "neighbours=0", "--option", "copies=0")
     assert document("inspect", clean) | {"input": ""} == document("inspect", direct) | {"input": ""}

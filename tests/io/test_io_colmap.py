@@ -314,11 +314,11 @@ def test_representatives_are_near_and_never_chained():
         assert all(np.linalg.norm(at[(stands == one)] - at[late], axis=1).max() > 10 for one in earlier)
 
 
-def test_it_needs_its_original(tmp_path, database):
-    with pytest.raises(InputError, match="name that one with like="):
+def test_it_needs_its_original_or_positions(tmp_path, database):
+    with pytest.raises(InputError, match="needs the positions of keypoints"):
         io.write(CLEAN, tmp_path / "a.db")
     io.write(CLEAN, tmp_path / "a.npz")
-    with pytest.raises(InputError, match="name that one with like="):
+    with pytest.raises(InputError, match="needs the positions of keypoints"):
         io.write(CLEAN, tmp_path / "a.db", like=tmp_path / "a.npz")
     with pytest.raises(InputError, match="not about the keypoints of"):
         io.write(CLEAN[:2], tmp_path / "a.db", like=database)

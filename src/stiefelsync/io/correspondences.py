@@ -6,8 +6,8 @@ One of these, told from the content:
 * an NPZ file with one array (K, 4) or (K, 5) per pair, named ``image_a|image_b``; columns x_a, y_a, x_b, y_b, score;
 * an HDF5 file with a group ``image_a/image_b`` per pair that holds `keypoints0`, `keypoints1`, both (K, 2), and perhaps
   `scores` (K,), as hloc's ``match_dense`` writes them; slashes inside names are written as ``-``;
-* a folder of NPZ or CSV files, one per pair, named ``image_a__image_b.npz`` (arrays `keypoints0`, `keypoints1`, `scores`,
-  or `mkpts0`, `mkpts1`, `mconf`) or ``image_a__image_b.csv`` (header ``x_a,y_a,x_b,y_b`` and perhaps ``score``).
+* a folder of NPZ or CSV files, one per pair, named ``image_a__image_b.npz`` (arrays `keypoints0`, `keypoints1`,
+  `scores`, or `mkpts0`, `mkpts1`, `mconf`) or ``image_a__image_b.csv`` (header ``x_a,y_a,x_b,y_b``, perhaps ``score``).
 
 In Python there is :func:`from_correspondences`.
 """
@@ -236,7 +236,7 @@ CORRESPONDENCES = register(
     Format(
         "correspondences",
         "positions per pair of images, of matchers without keypoints",
-        (),
+        (".correspondences",),
         sniff,
         read,
         write,
