@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 _MODULES = ("datasets", "errors", "io", "plotting", "report")
-_EXTRAS = ("torch",)  # not in `__all__`, since a star import must not need them
+_EXTRAS = ("distributed", "torch")  # not in `__all__`, since a star import must not need them
 _HOMES = {
     "cleaning": ("Cleaned", "clean"),
     "errors": ("ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError"),

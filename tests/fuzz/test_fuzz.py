@@ -18,7 +18,8 @@ from stiefelsync import FormatError, io
 
 
 def test_every_reader_has_a_target():
-    assert {FORMATS.get(name, name) for name in TARGETS} == set(io.FORMATS)
+    folders = {"parquet"}  # whose files tests/io damages one by one
+    assert {FORMATS.get(name, name) for name in TARGETS} == set(io.FORMATS) - folders
 
 
 @pytest.mark.parametrize("name", TARGETS)

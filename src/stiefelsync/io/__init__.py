@@ -1,6 +1,6 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
-from stiefelsync.io import colmap, correspondences, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm
+from stiefelsync.io import colmap, correspondences, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm, parquet
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.colmap import next_command
 from stiefelsync.io.correspondences import from_correspondences
@@ -31,6 +31,7 @@ __all__ = [
     "next_command",
     "npz",
     "opensfm",
+    "parquet",
     "read",
     "read_truth",
     "to_dict",

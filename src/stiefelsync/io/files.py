@@ -142,8 +142,9 @@ def outputs(*paths: Name | None, reads: Iterable[Name | None] = (), force: bool 
             staged = {path: folders[path.parent] / path.name for path in wanted}
             yield staged
             for temporary in staged.values():
-                with temporary.open("rb+") as file:
-                    os.fsync(file.fileno())
+                for whole in temporary.rglob("*.*") if temporary.is_dir() else [temporary]:
+                    with whole.open("rb+") as file:
+                        os.fsync(file.fileno())
             _publish(staged, force)
     except OSError as error:
         named = " and ".join(map(str, wanted))
@@ -161,7 +162,9 @@ def _publish(staged: dict[Path, Path], force: bool) -> None:
     except BaseException:
         for path, own, before in reversed(moved):
             if os.path.lexists(path) and os.path.samestat(os.lstat(path), own):
-                if before is None:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif before is None:
                     path.unlink()
                 else:
                     before.replace(path)
@@ -179,7 +182,15 @@ def _copy_of(path: Path, folder: Path) -> Path:
 
 
 def _move(temporary: Path, path: Path, force: bool) -> None:
-    """Give a finished file its name; without `force` never one that another process has taken meanwhile."""
+    """Give a finished file its name; without `force` never one that another process has taken meanwhile.
+
+    A folder, of a format that is one, never replaces anything.
+    """
+    if temporary.is_dir():
+        if os.path.lexists(path):
+            raise _there(path)
+        temporary.rename(path)
+        return
     if force:
         temporary.replace(path)
         return

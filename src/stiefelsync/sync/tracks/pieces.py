@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.tracks.changes import only_pairs
 from stiefelsync.sync.tracks.clusters import singletons
 from stiefelsync.sync.tracks.groups import Part
 from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight
@@ -61,8 +62,12 @@ class Source(Protocol):
         """As above."""
         ...
 
-    def read(self, pairs: Ints) -> tuple[NDArray[np.integer], Floats | None]:
-        """Return the matches of the pairs with these numbers, ascending, shape (K, 2), and weights, shape (K,)."""
+    def read(self, pairs: Ints) -> tuple[Ints, NDArray[np.integer], Floats | None]:
+        """Return how many matches these pairs have, (p,), the matches, (K, 2), and weights, (K,), or None."""
+        ...
+
+    def only(self, pairs: Ints) -> Source:
+        """Return the part of the source that knows these pairs only, renumbered; it is sent to who reads them."""
         ...
 
 
@@ -87,11 +92,15 @@ class InMemory:
         """Matches of each pair."""
         return np.diff(self.matchings.pair_start)
 
-    def read(self, pairs: Ints) -> tuple[Int32s, Floats | None]:
+    def read(self, pairs: Ints) -> tuple[Ints, Int32s, Floats | None]:
         """Return matches and weights of some pairs."""
-        rows = spread(self.matchings.pair_start[pairs], self.counts[pairs])[1]
-        weights = self.matchings.weights
-        return self.matchings.indices[rows], None if weights is None else weights[rows]
+        counts, weights = self.counts[pairs], self.matchings.weights
+        rows = spread(self.matchings.pair_start[pairs], counts)[1]
+        return counts, self.matchings.indices[rows], None if weights is None else weights[rows]
+
+    def only(self, pairs: Ints) -> InMemory:
+        """Return these pairs and their matches."""
+        return InMemory(only_pairs(self.matchings, pairs))
 
 
 @dataclass(frozen=True)
@@ -104,11 +113,10 @@ class _Matches:
 
     @classmethod
     def read(cls, source: Source, pairs: Ints, objects: Ints, numbers: Numbers) -> _Matches:
-        indices, weights = source.read(pairs)
+        counts, indices, weights = source.read(pairs)
         start = np.zeros(len(source.sizes), dtype=np.int64)
         sizes = source.sizes[objects].astype(np.int64)
         start[objects] = np.cumsum(sizes) - sizes
-        counts = source.counts[pairs]
         ends = np.repeat(start[source.pair_objects[pairs]].reshape(-1, 2), counts, axis=0)
         ends += indices
         bounded = numbers.bounded(np.ones(len(ends)) if weights is None else weights)

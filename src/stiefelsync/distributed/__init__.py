@@ -1,0 +1,7 @@
+"""Problems larger than one process or one machine: pieces on disk, pieces on Dask workers, row blocks of W."""
+
+from stiefelsync.distributed.operator import operator, row_blocks
+from stiefelsync.distributed.sources import ColmapSource, open_source
+from stiefelsync.distributed.synchronise import Labelling, synchronise
+
+__all__ = ["ColmapSource", "Labelling", "open_source", "operator", "row_blocks", "synchronise"]

@@ -1,0 +1,91 @@
+"""Parts of a problem on Dask workers: few large tasks, a few of them under way at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.sync.tracks.grouped import Run
+from stiefelsync.sync.tracks.groups import Part
+
+__all__ = ["cluster", "on_workers"]
+
+_AHEAD = 2  # tasks per thread of the workers that wait beside the running ones, so that nobody is idle
+
+
+def dask() -> Any:
+    """Return the module `distributed`, or say how to install it."""
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError("many processes", "dask[distributed]", "distributed") from None
+    return distributed
+
+
+@contextmanager
+def cluster(workers: int | None = None, scheduler: str | None = None, memory: float | None = None) -> Iterator[Any]:
+    """Yield a client of a local cluster of so many processes, or of the scheduler at an address.
+
+    Parameters
+    ----------
+    workers
+        Processes to start on this machine, of one thread each.
+    scheduler
+        Address of a running scheduler, such as ``tcp://10.0.0.1:8786``; nothing is started then.
+    memory
+        Bytes per worker beyond which it is restarted; None: no limit.
+    """
+    module = dask()
+    if scheduler is not None:
+        try:
+            client = module.Client(scheduler, timeout=30, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"no scheduler answers at {scheduler} ({error}); start one with: dask scheduler") from None
+        with client:
+            yield client
+        return
+    if workers is None or workers < 1:
+        raise InputError(f"the number of workers must be at least 1, got {workers}")
+    options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with (
+        module.LocalCluster(**options, memory_limit=memory or 0) as local,
+        module.Client(local, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def on_workers(client: Any) -> Run:
+    """Return a run that works on the workers of a Dask client.
+
+    Every task takes along the index of its own pairs only and reads their matches itself. Results come back in order,
+    so nothing depends on who was faster; the task of a worker that dies is done by another.
+    """
+
+    def run(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
+        waiting: deque[Any] = deque()
+        for source, part, *rest in tasks:
+            small = _narrowed(source, part)
+            waiting.append(client.submit(function, *small, *rest, pure=False, retries=2))
+            while len(waiting) >= (1 + _AHEAD) * max(_threads(client), 1):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    return run
+
+
+def _threads(client: Any) -> int:
+    return sum(client.nthreads().values())
+
+
+def _narrowed(source: Any, part: Part) -> tuple[Any, Part]:
+    """Return the source with the pairs of a part only, and the part in their numbers."""
+    pairs = np.sort(np.concatenate([part.inside, part.crossing]))
+    inside, crossing = (np.searchsorted(pairs, numbers) for numbers in (part.inside, part.crossing))
+    return source.only(pairs), replace(part, inside=inside, crossing=crossing)
