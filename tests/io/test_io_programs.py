@@ -512,10 +512,12 @@ def test_damaged_files_of_every_kind_give_typed_errors(tmp_path, name):
         build(path, problem, problem)
     else:
         io.write(problem, path, name)
-    whole = path.read_bytes()
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    whole = {file: file.read_bytes() for file in files}
     refused = 0
     for trial in range(150):
-        data = bytearray(whole)
+        file = files[trial % len(files)]
+        data = bytearray(whole[file])
         at = int(rng.integers(len(data)))
         if trial % 3 == 0:
             del data[at:]
@@ -523,9 +525,10 @@ def test_damaged_files_of_every_kind_give_typed_errors(tmp_path, name):
             data[at] = rng.integers(256)
         else:
             del data[at : at + int(rng.integers(1, 20))]
-        path.write_bytes(data)
+        file.write_bytes(data)
         try:
             io.read(path, name)
         except StiefelSyncError:
             refused += 1
+        file.write_bytes(whole[file])
     assert refused > 50

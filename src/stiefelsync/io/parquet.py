@@ -58,7 +58,7 @@ def _table(path: Path, *columns: str) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
             table = pq.ParquetFile(file).read()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.lib.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"{path} is not a complete Parquet file ({error}); was it cut short?") from None
     found = {}
     for name in columns:
@@ -194,7 +194,7 @@ def _files(path: Path) -> list[_File]:
     for name in sorted((path / MATCHES).glob("*.parquet")):
         try:
             about = pq.read_metadata(name)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.lib.ArrowException, OSError, ValueError) as error:
             raise FormatError(f"{name} is not a complete Parquet file ({error}); was it cut short?") from None
         groups = np.array([about.row_group(g).num_rows for g in range(about.num_row_groups)], dtype=np.int64)
         columns = set(about.schema.names)
@@ -219,7 +219,7 @@ def _row_groups(path: Path, columns: list[str], begin: Ints, end: Ints) -> Itera
                 if len(_overlaps(begin, end, first, first + rows)):
                     try:
                         yield first, reader.read_row_group(number, columns=columns, use_threads=False)
-                    except (pa.ArrowInvalid, OSError) as error:
+                    except (pa.lib.ArrowException, OSError, ValueError) as error:
                         raise FormatError(f"{file.path} is damaged: {error}") from None
                 first += rows
 
