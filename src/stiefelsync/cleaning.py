@@ -14,7 +14,7 @@ import numpy as np
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
-from stiefelsync.io.dispatch import as_path, read
+from stiefelsync.io.dispatch import read
 from stiefelsync.io.files import outputs
 from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
@@ -158,13 +158,12 @@ def clean(
     (2, 1, 3)
     """
     start = time.perf_counter()
-    wanted = {"like": like, "images": images, "report": report, "plot": plot}
-    original, photographs, shown, drawn = (None if path is None else as_path(path) for path in wanted.values())
     chosen = _chosen(method, universe, options)
     route = plan_route(
-        as_path(input), as_path(output), format=format, to=to, like=original, options=options, others=chosen.options,
-        outputs=[shown, drawn], reads=[photographs], force=force,
+        input, output, format=format, to=to, like=like, options=options, others=chosen.options,
+        outputs=[report, plot], reads=[images], force=force,
     )  # fmt: skip
+    shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
     result = synchronise(route.read(), universe, method=method, rng=rng, callback=callback, **route.options["other"])
     adds = route.writer.whole or (route.writer.adds if add is None else add)
@@ -177,7 +176,7 @@ def clean(
         if shown is not None:
             notes = _notes(found, counts, written, route)
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
-            staged[shown].write_bytes(page.encoded(text))
+            staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
     go_on = route.writer.next_command
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),

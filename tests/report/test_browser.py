@@ -13,7 +13,7 @@ import pytest
 from stiefelsync import io
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.report import encoded, render, write_report
+from stiefelsync.report import render, write_report
 from stiefelsync.report.numbers import per_object
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
@@ -219,7 +219,7 @@ def test_nothing_to_show(tmp_path: Path, show) -> None:
 
 def test_what_only_would_follow_is_no_part_of_the_answer(photographed, tmp_path: Path, show) -> None:
     found, (i, j) = replace(photographed.difference, adds=False), (0, 1)
-    (tmp_path / "castle.html").write_bytes(encoded(render(found, photographed)))
+    (tmp_path / "castle.html").write_bytes(render(found, photographed).encode())
     opened = show(tmp_path / "castle.html")
     opened.page.locator(".map[data-kind=after]").focus()
     kept = int(found.kept[(found.input.pair_objects[found.input.match_pairs] == (i, j)).all(axis=1)].sum())

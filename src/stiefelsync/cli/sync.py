@@ -79,7 +79,7 @@ def run(
 def _lines(done: Cleaned) -> dict[str, str]:
     """Return what to print, by name."""
     counts, written, result = done.counts, done.written, done.result
-    figures, told, lines = result.as_dict(), _conflicts(done), {}
+    figures, told, lines = done.as_dict(), _conflicts(done), {}
     repair = result.input.repair
     n_read = result.input.n_matches + (0 if repair is None else repair.dropped)
     if repair is not None:
@@ -98,7 +98,7 @@ def _lines(done: Cleaned) -> dict[str, str]:
         f"{number(counts.removed)} removed, {number(counts.added)} {more}"
     )
     lines["tracks"] = (
-        f"{number(figures['tracks'])}; {told}" if result.consistent else f"none: not cycle-consistent; {told}"
+        f"{number(figures['tracks'])}; {told}" if figures["consistent"] else f"none: not cycle-consistent; {told}"
     )
     if "points_by_rule" in figures:
         lines["rules"] = how_decided(figures)
@@ -108,7 +108,7 @@ def _lines(done: Cleaned) -> dict[str, str]:
             f"objective {number(result.objective, 1)}, no answer exceeds {number(result.upper_bound, 1)}: "
             f"gap {percent(result.gap, 2)}"
         )
-    lines["method"] = f"{result.method}, {number(sum(result.timings.values()), 2)} s, {result.status}"
+    lines["method"] = f"{result.method}, {number(sum(result.timings.values()), 2)} s, {figures['status']}"
     lines["time"] = f"{number(done.seconds, 2)} s in all"
     return lines
 
@@ -122,6 +122,11 @@ def _conflicts(done: Cleaned) -> str:
     told = (
         f"{number(mended)} conflicting {'one' if mended == 1 else 'ones'} {verb}, {number(counts.conflicts_after)} left"
     )
-    if done.written is not None and done.written.merged and result.consistent and counts.conflicts_after:
+    if (
+        done.written is not None
+        and done.written.merged
+        and result.outcome.labels is not None
+        and counts.conflicts_after
+    ):
         told += f": copies of keypoints within {done.written.merged:g} px, which merge_px keeps"
     return told

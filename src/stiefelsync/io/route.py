@@ -52,16 +52,16 @@ class Route:
 
 
 def plan_route(
-    source: Path,
-    target: Path,
+    source: Name,
+    target: Name,
     *,
     format: str | None = None,
     to: str | None = None,
-    like: Path | None = None,
+    like: Name | None = None,
     options: Mapping[str, Any],
     others: Iterable[str] = (),
     outputs: Iterable[Name | None] = (),
-    reads: Iterable[Path | None] = (),
+    reads: Iterable[Name | None] = (),
     force: bool = False,
 ) -> Route:
     """Find the formats, give every option to all that take one of its name, and check all of it.
@@ -80,18 +80,19 @@ def plan_route(
     InputError
         If an option is unknown or wrong, an output is an input, is there already (unless `force`) or cannot be written.
     """
-    model, written = source if like is None else like, [target, *outputs]
-    inputs = [path for path in (source, like, *reads) if path is not None]
+    written = [as_path(path) for path in (target, *outputs) if path is not None]
+    inputs = [as_path(path) for path in (source, like, *reads) if path is not None]
     check_outputs(written, reads=inputs, force=force)
-    reader = detect(source) if format is None else find(format)
-    writer = output_format(target, to, model)
+    model = inputs[0 if like is None else 1]
+    reader = detect(inputs[0]) if format is None else find(format)
+    writer = output_format(written[0], to, model)
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
     reader.check("read", given["read"])
     writer.check("write", given["write"])
     files = [*reader.files_of(given["read"]), *writer.files_of(given["write"])]
     if files:
         check_outputs(written, reads=files, force=force)
-    return Route(source, target, model, reader, writer, given, (*inputs, *files))
+    return Route(inputs[0], written[0], model, reader, writer, given, (*inputs, *files))
 
 
 def convert(
@@ -121,10 +122,7 @@ def convert(
     ...     convert(Path(folder, "a.npz"), Path(folder, "a.csv"))
     ['A CSV file of matches holds no point coordinates.']
     """
-    route = plan_route(
-        as_path(source), as_path(target), format=source_format, to=target_format,
-        like=None if like is None else as_path(like), options=options, force=force,
-    )  # fmt: skip
+    route = plan_route(source, target, format=source_format, to=target_format, like=like, options=options, force=force)
     matchings, model = route.read(), route.model
     lost = route.writer.loses(matchings)
     given = route.options["write"]

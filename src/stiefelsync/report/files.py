@@ -12,7 +12,7 @@ from stiefelsync.io.dispatch import detect, find, read
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.route import share
 from stiefelsync.matching.difference import difference
-from stiefelsync.report.page import check_page, encoded, render
+from stiefelsync.report.page import check_page, render
 
 __all__ = ["report_files"]
 
@@ -71,5 +71,5 @@ def report_files(
         )
     text = render(found, images=None if images is None else Path(images), title=title)
     with replacing(target, force=force) as temporary:
-        temporary.write_bytes(encoded(text))
+        temporary.write_bytes(text.encode("utf-8", "replace"))
     return target

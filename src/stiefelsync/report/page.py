@@ -27,7 +27,7 @@ from stiefelsync.sync.result import Synchronisation
 if TYPE_CHECKING:
     from stiefelsync.report.pictures import Pictures
 
-__all__ = ["check_page", "encoded", "render", "write_report"]
+__all__ = ["check_page", "render", "write_report"]
 
 MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
 PHOTOGRAPH_BYTES = 7_000_000
@@ -112,7 +112,7 @@ def write_report(
     photographs = None if images is None else Path(images)
     page = render(found, result, images=photographs, title=title, max_pairs=max_pairs, certificate=certificate)
     with replacing(target, force=force) as temporary:
-        temporary.write_bytes(encoded(page))
+        temporary.write_bytes(page.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
     return target
 
 
@@ -129,11 +129,6 @@ def check_page(path: Path) -> None:
         if start and not start.startswith((b"<!doctype html", b"<html")):
             raise InputError(f"{path} is no web page, so the report does not overwrite it; choose another name")
     _jinja2()
-
-
-def encoded(page: str) -> bytes:
-    """Return the text of a page as a file holds it; in names, what is no UTF-8 becomes question marks."""
-    return page.encode("utf-8", "replace")
 
 
 def render(
@@ -169,7 +164,7 @@ def render(
     jinja2 = _jinja2()
     from markupsafe import Markup  # comes with jinja2
 
-    confidence = result.confidence if result is not None and result.consistent else None
+    confidence = result.confidence if result is not None and result.outcome.labels is not None else None
     names = found.input.names or [str(i) for i in range(found.input.n_objects)]
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)

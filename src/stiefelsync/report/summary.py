@@ -61,17 +61,20 @@ def facts(
     ]
     if result is None:
         return listed
-    listed.append(("Method", result.method))
-    bound = f" of at most {result.upper_bound:,.0f}, gap {percent(result.gap, 2)}" if certificate else ""
-    listed.append(("Objective", f"{result.objective:,.0f}{bound}"))
-    listed.append(("Time", f"{sum(result.timings.values()):.3g} s"))
-    unlike = result.outcome.details.get("matches", {}).get("unsupported", 0)
-    if unlike:
-        doubtful = result.outcome.details["matches"].get("doubtful", 0)
+    figures = result.as_dict(certificate=certificate)
+    bound = ""
+    if certificate:
+        bound = f" of at most {figures['upper_bound']:,.0f}, gap {percent(figures['gap'], 2)}"
+    listed.append(("Method", figures["method"]))
+    listed.append(("Objective", f"{figures['objective']:,.0f}{bound}"))
+    listed.append(("Time", f"{sum(figures['seconds'].values()):.3g} s"))
+    matches = figures.get("matches_by_rule", {})
+    if unlike := matches.get("unsupported", 0):
+        doubtful = matches.get("doubtful", 0)
         others = f"{found.counts.removed - unlike - doubtful:,} contradict the tracks"
         third = f", {doubtful:,} are doubtful" if doubtful else ""
         listed.append(("Removed", f"{unlike:,} move unlike their neighbours, {others}{third}"))
-    if hopeless := result.as_dict().get("hopeless_pairs"):
+    if hopeless := figures.get("hopeless_pairs"):
         listed.append(("Mostly wrong pairs", ", ".join(f"{a} – {b}" for a, b in hopeless)))
     return listed
 
