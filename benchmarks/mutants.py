@@ -58,7 +58,10 @@ TESTS = {
     "matching/neighbour_support.py": "matching/test_neighbour_support.py",
     "matching/universe.py": "matching/test_universe.py",
     "sync/likelihood/": "sync/likelihood",
-    "sync/tracks/": "sync/tracks/test_literal.py sync/tracks/test_start.py sync/tracks/test_tracks.py sync/tracks",
+    "sync/tracks/changes.py": "sync/test_extend.py sync/tracks/test_start.py",
+    "sync/tracks/group": "sync/tracks/test_grouped.py",
+    "sync/tracks/pieces.py": "sync/tracks/test_grouped.py",
+    "sync/tracks/": "sync/tracks/test_literal.py sync/tracks/test_start.py sync/tracks/test_tracks.py",
     "stiefel/": "stiefel",
 }
 ARITHMETIC = {
