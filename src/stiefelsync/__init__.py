@@ -13,6 +13,8 @@ from stiefelsync._version import __version__
 
 if TYPE_CHECKING:
     from stiefelsync import datasets, errors, io, plotting, report
+    from stiefelsync import distributed as distributed
+    from stiefelsync import torch as torch
     from stiefelsync.cleaning import Cleaned, clean
     from stiefelsync.errors import ConvergenceWarning, FormatError, InputError, MissingExtraError, StiefelSyncError
     from stiefelsync.matching.difference import Counts, Difference, difference
@@ -94,13 +96,15 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name in (*_MODULES, *_EXTRAS):
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    return value
+if not TYPE_CHECKING:  # a type checker would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in (*_MODULES, *_EXTRAS):
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return value
 
 
 def __dir__() -> list[str]:
