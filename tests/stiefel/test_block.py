@@ -1,0 +1,101 @@
+"""The block iteration against dense polynomials of the matrix, and its own account of products and of its end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.polynomial import chebyshev
+
+from stiefelsync.stiefel.block import CHEBYSHEV, POWERS, block_iteration
+from stiefelsync.stiefel.result import Status
+from tests.stiefel.planted import distance, spectrum, top
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+class Counted:
+    """N as a function that counts its calls."""
+
+    def __init__(self, N):
+        self.N, self.calls = N, 0
+
+    def __call__(self, U):
+        self.calls += 1
+        return self.N @ U
+
+
+def polynomial(N, values_of):
+    eigenvalues, Q = np.linalg.eigh(N)
+    return (Q * values_of(eigenvalues)) @ Q.T
+
+
+@pytest.mark.parametrize(
+    ("ritz", "edge"),
+    [
+        ([2.0, 1.5, 0.8], 0.8),  # the smallest of the block
+        ([2.0, 1.5, 0.1], 0.6),  # but at least .3 of the largest
+        ([0.002, 0.001, 1e-4], 1e-3),
+    ],
+)
+def test_the_chebyshev_filter_is_the_polynomial_of_degree_four(ritz, edge, rng):
+    N, V = spectrum(np.linspace(-0.7, 2.0, 20), rng), rng.standard_normal((20, 3))
+    multiply = Counted(N)
+    found = CHEBYSHEV.apply(multiply, V, N @ V, np.array(ritz))
+    expected = polynomial(N, lambda x: chebyshev.chebval(x / edge, [0, 0, 0, 0, 1])) @ V
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * abs(expected).max())
+    assert multiply.calls == CHEBYSHEV.products == 3
+
+
+def test_powers_are_the_third_power_scaled(rng):
+    N, V = spectrum(np.linspace(0.0, 2.0, 20), rng), rng.standard_normal((20, 3))
+    for ritz in ([2.0, 1.5, 0.8], [1.0, 0.5, -4.0]):
+        multiply = Counted(N)
+        found = POWERS.apply(multiply, V, N @ V, np.array(ritz))
+        np.testing.assert_allclose(found, np.linalg.matrix_power(N, 3) @ V / max(map(abs, ritz)) ** 2, rtol=1e-10)
+        assert multiply.calls == POWERS.products == 2
+
+
+@pytest.mark.parametrize("filtered", [POWERS, CHEBYSHEV], ids=["powers", "chebyshev"])
+def test_products_are_counted_and_the_end_is_told(filtered, rng):
+    N = spectrum(np.r_[5.0, 4.0, 3.0, np.linspace(1.0, 0.0, 37)], rng)
+    start = rng.standard_normal((40, 6))
+    values, V = top(N, 3)
+    multiply = Counted(N)
+    found = block_iteration(multiply, start, 3, filtered=filtered, tol=1e-12, max_products=100)
+    assert found.status is Status.CONVERGED
+    assert found.n_iter == multiply.calls
+    np.testing.assert_allclose(found.values, values, rtol=1e-10)
+    assert distance(found.V, V) < 1e-5
+    np.testing.assert_allclose(found.V.T @ N @ found.V, np.diag(found.values), atol=1e-6)
+    for most in (2, 3 + filtered.products, 4 + 2 * filtered.products):
+        multiply = Counted(N)
+        short = block_iteration(multiply, start, 3, filtered=filtered, tol=1e-15, max_products=most)
+        rounds = max((most - 2) // (filtered.products + 1), 0)
+        assert multiply.calls == short.n_iter == 2 + rounds * (filtered.products + 1)
+        assert short.status is Status.MAX_ITER
+
+
+def test_it_ends_as_soon_as_the_residual_promises_little(rng):
+    # Literally: after every Rayleigh–Ritz step, what the Ritz values grew and what their residuals promise.
+    N = spectrum(np.r_[5.0, 4.0, 3.0, np.linspace(2.5, 0.0, 37)], rng)
+    tol, V = 1e-4, np.linalg.qr(N @ (start := rng.standard_normal((40, 6))))[0]
+    before, steps = None, 0
+    while True:
+        values, Y = np.linalg.eigh(V.T @ N @ V)
+        values, Y = values[::-1], Y[:, ::-1]
+        V = V @ Y
+        total = values[:3].sum()
+        promised = sum(
+            np.linalg.norm(N @ V[:, c] - values[c] * V[:, c]) ** 2 / (values[c] - values[-1]) for c in range(3)
+        )
+        if before is not None and min(total - before, promised) <= tol * total:
+            break
+        before, steps = total, steps + 1
+        V = np.linalg.qr(np.linalg.matrix_power(N, 3) @ V)[0]
+    found = block_iteration(lambda U: N @ U, start, 3, filtered=POWERS, tol=tol, max_products=1000)
+    assert steps > 1
+    assert found.n_iter == 2 + 3 * steps
+    np.testing.assert_allclose(found.values, values[:3], rtol=1e-9)
