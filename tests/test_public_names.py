@@ -16,7 +16,7 @@ PUBLIC = """
     METHODS Callback Cleaned Comparison ConvergenceWarning Counts CycleError Difference FormatError InputError
     Inspection Matchings MissingExtraError Outcome Progress Score Status StiefelResult StiefelSyncError Stopwatch
     Synchronisation UniverseEstimate __version__ clean compare cycle_error datasets difference errors estimate_universe
-    inspect io plotting register report rotate score sparse_stiefel synchronise two_stage
+    inspect io plotting register report rotate round_labels score sparse_stiefel synchronise two_stage
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long
 
 MATCHINGS = """

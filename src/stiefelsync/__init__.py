@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stiefelsync.sync.comparison import Comparison, compare
     from stiefelsync.sync.method import METHODS, Callback, Outcome, Progress, Stopwatch, register
     from stiefelsync.sync.result import Synchronisation
+    from stiefelsync.sync.rounding import round_labels
     from stiefelsync.sync.synchronise import synchronise
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "register",
     "report",
     "rotate",
+    "round_labels",
     "score",
     "sparse_stiefel",
     "synchronise",
@@ -91,6 +93,7 @@ _HOMES = {
     "sync": ("METHODS",),
     "sync.method": ("Callback", "Outcome", "Progress", "Stopwatch", "register"),
     "sync.result": ("Synchronisation",),
+    "sync.rounding": ("round_labels",),
     "sync.synchronise": ("synchronise",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
-from stiefelsync import Matchings, datasets
+from stiefelsync import InputError, Matchings, datasets, round_labels, synchronise
 from stiefelsync.matching.metrics import objective
 from stiefelsync.sync import certificate
 from stiefelsync.sync.certificate import upper_bound
@@ -27,6 +28,30 @@ def test_projection_is_the_best_of_all_assignments(seed):
         best = max(sum(U[a, c] for a, c in zip(rows, choice, strict=True)) for choice in permutations(range(4), n))
         assert sum(U[a, labels[a]] for a in rows) == best
         start += n
+
+
+def test_rounding_by_its_public_name():
+    U = np.random.default_rng(0).normal(size=(6, 3))
+    assert np.array_equal(round_labels(U.tolist(), [3, 1, 2]), project(U, [3, 1, 2]))
+    for bad, message in (
+        ([[1j]], "U must hold real numbers, got complex128"),
+        ([[1.0], [1.0, 2.0]], "U must form an array, but the rows given have different lengths"),
+        ([[1.0, 2.0]], "U must have shape (3, d), got (1, 2)"),
+        ([[np.nan, 1.0]] * 3, "U holds NaN or infinite entries and cannot be projected"),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+            round_labels(bad, [2, 1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_table_has_the_points_of_every_track(seed):
+    problem, _ = datasets.synthetic(6, 5, 0.6, 0.3, rng=seed)
+    result = synchronise(problem, 6, method="union-find" if seed % 2 else "accurate")
+    table = result.table()
+    assert table.shape == (len(result.tracks()), problem.n_objects)
+    for row, track in zip(table.tolist(), result.tracks(), strict=True):
+        assert [[o, p] for o, p in enumerate(row) if p >= 0] == sorted(track.tolist())
+    assert (table >= -1).all()
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])

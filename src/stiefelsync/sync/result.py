@@ -148,6 +148,27 @@ class Synchronisation:
         cuts = np.flatnonzero(np.diff(self.labels[order])) + 1
         return [track for track in np.split(rows, cuts) if len(track) > 1]
 
+    def table(self) -> NDArray[np.int64]:
+        """Return tracks × objects: the point of each object in each track of :meth:`tracks`, -1 = absent.
+
+        Returns
+        -------
+        (T, k) int64
+            Points are numbered within their object.
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings, synchronise
+        >>> problem = Matchings.from_pairs({(0, 1): [[0, 1], [1, 0]], (1, 2): [[0, 0]]}, [2, 2, 1])
+        >>> synchronise(problem, 2, method="union-find").table().tolist()
+        [[0, 1, -1], [1, 0, 0]]
+        """
+        tracks = self.tracks()
+        found = np.full((len(tracks), self.input.n_objects), -1, dtype=np.int64)
+        for row, track in zip(found, tracks, strict=True):
+            row[track[:, 0]] = track[:, 1]
+        return found
+
     def as_dict(self, *, certificate: bool = False) -> dict[str, Any]:
         """Return the figures of :meth:`summary` under stable names, ready for JSON.
 

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from stiefelsync.errors import InputError, counted
-from stiefelsync.matching._canonical import check_sizes
+from stiefelsync.matching._canonical import as_array, check_sizes
 
-__all__ = ["assign_sparse", "check_universe", "project"]
+__all__ = ["assign_sparse", "check_universe", "project", "round_labels"]
 
 _TIE_SEED = 2021
 
@@ -67,6 +67,37 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
         order = rng.permutation(d)
         labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
     return labels
+
+
+def round_labels(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
+    """Return the labels nearest to a relaxed solution U of one's own: in every object all points labelled differently.
+
+    Solves ``max Σ_a U[a, labels[a]]`` object by object, as :func:`project` does; ties are broken by a seeded draw.
+
+    Parameters
+    ----------
+    U : (m, d)
+        A score for every point and universe point, objects one after another.
+    sizes : (k,) int
+        Points per object, each at most d.
+
+    Returns
+    -------
+    labels : (m,) int64
+
+    Notes
+    -----
+    O(m·d), and O(m_i² d) for each object in which two points want the same label.
+
+    Examples
+    --------
+    >>> round_labels([[0.9, 0.1], [0.8, 0.1], [0.0, 1.0]], sizes=[2, 1]).tolist()
+    [0, 1, 1]
+    """
+    scores = as_array(U, "U")
+    if scores.dtype.kind not in "biuf":
+        raise InputError(f"U must hold real numbers, got {scores.dtype}")
+    return project(scores, sizes)
 
 
 def assign_sparse(scores: csr_array, sizes: ArrayLike) -> NDArray[np.int64]:
