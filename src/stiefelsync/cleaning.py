@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
 from stiefelsync.io.dispatch import read
 from stiefelsync.io.files import outputs
+from stiefelsync.io.labels import read_labels
 from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
+from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import page
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
+from stiefelsync.sync.tracks.changes import carry_over
 
 __all__ = ["Cleaned", "clean"]
 
@@ -105,6 +109,8 @@ def clean(
     plot: Name | None = None,
     images: Name | None = None,
     title: str | None = None,
+    start: Name | None = None,
+    client: Any = None,
     format: str | None = None,
     to: str | None = None,
     like: Name | None = None,
@@ -127,6 +133,12 @@ def clean(
         Web page to write, which shows what changed; `images` is a folder of photographs for it, `title` its headline.
     plot
         Picture to draw, .png, .pdf or .svg.
+    start
+        An earlier answer, as an NPZ file or Parquet dataset written by this package, whose labels to go on from. Its
+        objects are found by name where both have names.
+    client
+        A Dask client: tracks are found in groups of objects on its workers
+        (:func:`~stiefelsync.distributed.synchronise`), with method "tracks" only.
     format, to
         Format of the input and of the output; told from the content and from the ending by default.
     like
@@ -157,15 +169,21 @@ def clean(
     ...     done.counts.kept, done.counts.added, io.read(done.output).n_matches
     (2, 1, 3)
     """
-    start = time.perf_counter()
+    began = time.perf_counter()
     chosen = _chosen(method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
-        outputs=[report, plot], reads=[images], force=force,
+        outputs=[report, plot], reads=[images, start], force=force,
     )  # fmt: skip
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
-    result = synchronise(route.read(), universe, method=method, rng=rng, callback=callback, **route.options["other"])
+    given = route.options["other"]
+    problem = route.read()
+    if client is not None:
+        result = _on_workers(problem, method, client, callback, given)
+    else:
+        first = None if start is None else _labels(Path(start), problem)
+        result = synchronise(problem, universe, method=method, start=first, rng=rng, callback=callback, **given)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
@@ -180,8 +198,28 @@ def clean(
     go_on = route.writer.next_command
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),
-        certificate, None if go_on is None else go_on(route.target, written, photographs), time.perf_counter() - start,
+        certificate, None if go_on is None else go_on(route.target, written, photographs), time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _labels(path: Path, problem: Matchings) -> NDArray[np.int64]:
+    """Return the labels of an earlier answer for the points of a problem, shape (m,), -1 for those it did not have."""
+    return carry_over(read(path), read_labels(path), problem).labels
+
+
+def _on_workers(
+    problem: Matchings, method: str, client: Any, callback: Callback | None, options: Mapping[str, Any]
+) -> Synchronisation:
+    """Return the answer that the workers of a Dask client find."""
+    if method != "tracks":
+        raise InputError(f"method {method!r} works in one process; choose method='tracks'", setting="method")
+    if options:
+        raise InputError(f"{next(iter(options))!r} is not known where tracks are found in groups; leave it out")
+    from stiefelsync import distributed  # an extra
+
+    answer = distributed.synchronise(problem, client=client, callback=callback)
+    assert isinstance(answer, Synchronisation)
+    return answer
 
 
 def _chosen(method: str, universe: str | int, options: Mapping[str, Any]) -> Method:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,6 +50,16 @@ def run(
     ] = None,
     images: Images = None,
     option: Options = [],  # noqa: B006  typer copies it
+    start: Annotated[
+        Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Find tracks in so many processes on this machine.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", help="Find tracks on the workers of the Dask scheduler there."),
+    ] = None,
     certificate: Certificate = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -61,11 +72,16 @@ def run(
 
     Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
+    Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
+    Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
     """
-    with progress(f"synchronising {input.name}", quiet=quiet) as callback:
+    many = workers is not None or scheduler is not None
+    with progress(f"synchronising {input.name}", quiet=quiet) as callback, ExitStack() as stack:
+        client = stack.enter_context(_cluster(workers, scheduler)) if many else None
         done = clean(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
+            start=start, client=client,
             **parse_options(option),
         )  # fmt: skip
     if json:
@@ -74,6 +90,13 @@ def run(
         show(facts(f"{input} → {output}", _lines(done)), *done.lost)
         if done.next_command is not None:
             show("", "next:", f"  {done.next_command}")
+
+
+def _cluster(workers: int | None, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return a cluster of processes here, or the one behind an address."""
+    from stiefelsync.distributed.cluster import cluster  # an extra
+
+    return cluster(workers, scheduler)
 
 
 def _lines(done: Cleaned) -> dict[str, str]:

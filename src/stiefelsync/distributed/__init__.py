@@ -2,6 +2,6 @@
 
 from stiefelsync.distributed.operator import operator, row_blocks
 from stiefelsync.distributed.sources import ColmapSource, open_source
-from stiefelsync.distributed.synchronise import Labelling, synchronise
+from stiefelsync.distributed.synchronise import GROUP, Labelling, synchronise
 
-__all__ = ["ColmapSource", "Labelling", "open_source", "operator", "row_blocks", "synchronise"]
+__all__ = ["GROUP", "ColmapSource", "Labelling", "open_source", "operator", "row_blocks", "synchronise"]
