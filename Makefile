@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-cpus test-everywhere test-lowest fuzz lint bench mutants clean docs package
+.PHONY: demo test coverage test-cpus test-everywhere test-lowest fuzz lint bench mutants clean docs package
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -24,6 +24,11 @@ demo: .venv/demo.stamp
 
 test: .venv/dev.stamp
 	$(TEST_ENV) $(BIN)/python -m pytest -n auto -q $(ARGS)
+
+# Which lines no test runs; Python 3.12 and newer trace them at little cost.
+coverage: .venv/dev.stamp
+	$(TEST_ENV) COVERAGE_CORE=$$($(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')") \
+	  $(BIN)/python -m pytest -n auto -q --cov --cov-report=term $(ARGS)
 
 # The numerical tests as on other processors; test-everywhere is the whole suite on each (docs/machines.md).
 test-cpus: .venv/dev.stamp
