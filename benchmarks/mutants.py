@@ -64,7 +64,7 @@ TESTS = {
     "sync/tracks/": "sync/tracks/test_literal.py sync/tracks/test_start.py sync/tracks/test_tracks.py",
     "stiefel/block.py": "stiefel/test_block.py stiefel/test_linear_algebra.py",
     "stiefel/checks.py": "stiefel/test_errors.py stiefel/test_rotation.py",
-    "stiefel/lanczos.py": "stiefel/test_linear_algebra.py",
+    "stiefel/lanczos.py": "stiefel/test_literal.py stiefel/test_linear_algebra.py",
     "stiefel/operators.py": "stiefel/test_literal.py stiefel/test_linear_algebra.py stiefel/test_errors.py",
     "stiefel/orthonormal.py": "stiefel/test_linear_algebra.py",
     "stiefel/product.py": "stiefel/test_linear_algebra.py sync/likelihood/test_refine.py",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 
 from stiefelsync import ConvergenceWarning, sparse_stiefel
 from stiefelsync.stiefel import operators, steps
 from stiefelsync.stiefel.iterate import settled
+from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.result import State, StiefelResult
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
@@ -113,6 +116,31 @@ def test_the_shift_is_widened_by_the_residual_of_the_eigenvalue(monkeypatch, rng
     for lowest, residual, shift in ((-3.0, 0.25, 3.25), (0.5, 0.75, 0.25), (0.5, 0.25, 0.0)):
         monkeypatch.setattr(operators, "extreme_pair", lambda *_, pair=(lowest, None, residual), **__: pair)
         assert A.positive_shift(rng) == shift
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("steps", [10, 20])
+def test_the_residual_of_an_eigenpair_is_measured(largest, steps, rng):
+    A = rng.standard_normal((60, 60))
+    A = A + A.T
+    value, x, residual = extreme_pair(lambda y: A @ y, rng.standard_normal((60, 1)), largest=largest, max_steps=steps)
+    assert residual == pytest.approx(np.linalg.norm(A @ x - value * x), rel=1e-6)
+    assert residual > 1e-4  # so few steps do not find it
+    assert value == pytest.approx(float((x.T @ A @ x)[0, 0]))
+    assert np.linalg.norm(x) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("form", ["dense", "sparse", "operator"])
+def test_every_form_of_W_is_symmetrised(form, symmetric, rng):
+    W = rng.standard_normal((8, 8)) * (rng.random((8, 8)) < 0.5)
+    W = W + W.T if symmetric else W
+    forms = {"dense": lambda: W, "sparse": lambda: sparse.coo_array(W), "operator": lambda: aslinearoperator(W)}
+    A, U = as_operator(forms[form]()), rng.standard_normal((8, 3))
+    np.testing.assert_allclose(A @ U, (W + W.T) / 2 @ U, atol=1e-12)
+    np.testing.assert_allclose((-A).shifted(2.0) @ U, 2 * U - (W + W.T) / 2 @ U, atol=1e-12)
+    np.testing.assert_allclose(A.as_linear_operator() @ U, (W + W.T) / 2 @ U, atol=1e-12)
+    assert A.shape == (8, 8)
 
 
 def test_settled_means_that_nothing_grew_by_more_than_the_tolerance():

@@ -213,6 +213,7 @@ def test_overflow_ends_in_a_status_not_in_nan(rng):
         result = sparse_stiefel(W, 5, U0=rng.standard_normal((40, 5)), rng=0)
     assert result.status is Status.BREAKDOWN
     assert np.isfinite(result.U).all()
+    assert result.objective == -np.inf  # what cannot be measured is not claimed
 
 
 # ---------------------------------------------------------------- two stages
