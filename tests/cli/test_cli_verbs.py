@@ -333,7 +333,10 @@ def test_methods_shows_the_options_of_one(run, document):
     for text in ("nmfsync: ", "threshold", "Points whose score does not exceed it stay unmatched.", "float64"):
         assert text in told
     found = document("methods", "sparse-stiefel")
-    assert found["options"]["p"] == {"default": 3, "meaning": "Power of the secondary objective, an integer ≥ 3."}
+    assert found["options"]["p"] == {
+        "default": 3,
+        "meaning": "Power of the secondary objective, an integer of at least 3.",
+    }
     assert "has no options" in run("methods", "union-find").stdout
     assert "did you mean 'tracks'" in run("methods", "track", code=2).stderr
 

@@ -49,9 +49,9 @@ def test_a_preset_that_hands_over_says_so_and_runs_once(planted, monkeypatch):
     run = METHODS["tracks"].run
     counted = lambda *x, **options: ran.append(1) or run(*x, **options)  # noqa: E731
     monkeypatch.setitem(METHODS, "tracks", replace(METHODS["tracks"], run=counted))
-    rows = compare(planted[0], ["accurate:n_init=2", "tracks", "fast", "union-find"], truth=planted[1])
+    rows = compare(planted[0], ["accurate", "tracks", "fast", "union-find"], truth=planted[1])
     assert {row.method: (row.ran, row.handed_over) for row in rows} == {
-        "accurate:n_init=2": ("tracks", True),
+        "accurate": ("tracks", True),
         "tracks": ("tracks", False),
         "fast": ("tracks", True),
         "union-find": ("union-find", False),

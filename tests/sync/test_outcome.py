@@ -79,3 +79,34 @@ def test_every_method_numbers_by_first_appearance_without_holes(name):
     assert result.labels.max() < result.universe_size
     firsts = [tuple(track[0]) for track in result.tracks()]
     assert firsts == sorted(firsts)
+
+
+def own(matchings, universe, /, *, rng, callback=None, first: int = 0):
+    """Give every point a label of its own."""
+    return Outcome(labels=first + np.arange(matchings.n_points))
+
+
+def test_a_function_is_a_method():
+    result = synchronise(PROBLEM, 2, method=own, first=3)
+    assert result.labels.tolist() == [0, 1, 2, 3, 4, 5]
+    assert (result.method, result.universe_size) == ("own", 6)
+    assert "own" in result.summary()
+    with pytest.raises(InputError, match="unknown option of method 'own' 'frist'; did you mean 'first'"):
+        synchronise(PROBLEM, 2, method=own, frist=3)
+    with pytest.raises(InputError, match="option first of method 'own' must be a whole number, got 'x'"):
+        synchronise(PROBLEM, 2, method=own, first="x")
+
+
+def test_a_registered_function_stands_for_its_method():
+    assert synchronise(PROBLEM, 2, method=METHODS["union-find"].run).method == "union-find"
+    assert synchronise(PROBLEM, 2, method=METHODS["union-find"]).method == "union-find"
+
+
+def test_a_name_is_registered_once(enter):
+    words = dict.fromkeys(("summary", "cost", "reference", "choose"), "a test")
+    enter("taken", Outcome(labels=np.arange(6)))
+    with pytest.raises(InputError, match="a method 'taken' is registered already; choose another name, or"):
+        register("taken", consistent=True, **words)(own)
+    assert register("taken", consistent=True, replace=True, **words)(own) is own
+    assert METHODS["taken"].run is own
+    register("taken", consistent=True, **words)(own)  # the same definition again, as in a notebook

@@ -49,7 +49,7 @@ def run(
 
 
 def _about(method: Method) -> dict[str, Any]:
-    return {f.name: getattr(method, f.name) for f in fields(method) if f.name != "run"}
+    return {f.name: getattr(method, f.name) for f in fields(method) if f.name not in ("run", "settings")}
 
 
 def _show_one(method: Method, json: bool) -> None:

@@ -19,9 +19,10 @@ from stiefelsync.stiefel.rotation import turn
 from stiefelsync.stiefel.steps import STEPS, Step, gradient, line_search
 from stiefelsync.stiefel.subspace import SUBSPACES, dominant_subspace, next_eigenvalue
 
-__all__ = ["sparse_stiefel", "two_stage"]
+__all__ = ["CRITERIA", "sparse_stiefel", "two_stage"]
 
-_CRITERIA = {"primary": ("objective",), "both": ("objective", "secondary")}
+_QUANTITIES = {"primary": ("objective",), "both": ("objective", "secondary")}
+CRITERIA = tuple(_QUANTITIES)
 _SENSES = {"max": 1, "min": -1}
 # Eigenvalues closer than this, relative to the largest, count as equal.
 _EQUAL = 1e-6
@@ -111,8 +112,8 @@ def sparse_stiefel(
     max_iter, extra_iter = check_count("max_iter", max_iter), check_count("extra_iter", extra_iter, 0)
     if step not in STEPS:
         raise unknown_name("step", step, STEPS)
-    if criterion not in _CRITERIA:
-        raise unknown_name("criterion", criterion, _CRITERIA)
+    if criterion not in CRITERIA:
+        raise unknown_name("criterion", criterion, CRITERIA)
     shift = A.positive_shift(rng)
     start = _start(U0, A, d, rng)
     run = iterate(
@@ -120,7 +121,7 @@ def sparse_stiefel(
         WeightedUpdate(A, shift, start, pivoting),
         step=_step(step, criterion),
         p=p,
-        criterion=settled(*_CRITERIA[criterion], tol=tol),
+        criterion=settled(*_QUANTITIES[criterion], tol=tol),
         max_iter=max_iter,
         extra_iter=extra_iter,
         callback=callback,

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import numbers
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any, Protocol
 
 import numpy as np
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
+from stiefelsync.sync.options import check_option, meanings, option
 from stiefelsync.sync.outcome import Outcome
 
 __all__ = [
-    "DEFAULT",
-    "METHODS",
-    "Callback",
-    "Method",
-    "Outcome",
-    "Progress",
-    "Reporter",
-    "Stopwatch",
-    "find_method",
-    "register",
-]
+    "DEFAULT", "METHODS", "Callback", "Method", "Outcome", "Progress", "Reporter", "Run", "Stopwatch", "find_method",
+    "option", "register",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,10 @@ class Reporter:
 
 
 class Run(Protocol):
-    """The one signature: a problem and its universe size in, an :class:`Outcome` out."""
+    """The one signature: a problem and its universe size in, an :class:`Outcome` out.
+
+    A method that can go on from given labels also has a keyword ``start``, (m,) int or None.
+    """
 
     def __call__(
         self,
@@ -122,6 +117,8 @@ class Method:
         Whether it discards conflicting tracks whole; others repair them.
     ours
         Whether it is this package's own, and not a rival to compare with.
+    settings
+        The frozen dataclass of its options, fields made by :func:`option`; None where they are keywords of `run`.
     """
 
     name: str
@@ -135,10 +132,13 @@ class Method:
     sized: bool = True
     discards: bool = False
     ours: bool = False
+    settings: type | None = None
 
     @property
     def defaults(self) -> dict[str, Any]:
         """The options this method takes beside the common ones, with their default values."""
+        if self.settings is not None:
+            return {field.name: field.default for field in fields(self.settings)}
         parameters = inspect.signature(self.run).parameters.values()
         common = {"matchings", "universe", "start", "rng", "callback"}
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common}
@@ -155,45 +155,21 @@ class Method:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """What its options mean, by name, from the docstring of `run`, after their choices if these are listed."""
-        text = inspect.getdoc(self.run) or ""
-        section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n---|\Z)", text, re.MULTILINE | re.DOTALL)
-        entries = re.findall(r"^(\S.*)\n((?: {4}.*\n?)+)", section[1] if section else "", re.MULTILINE)
-        found = {}
-        for head, body in entries:
-            names, _, kind = head.partition(" : ")
-            choices = f"{kind.strip('{}')}: " if kind.startswith("{") else ""
-            meaning = choices + " ".join(body.replace("`", "").split())
-            found.update(dict.fromkeys(names.split(", "), meaning))
-        return found
+        """What its options mean, by name, after their choices where these are listed."""
+        return {} if self.settings is None else meanings(self.settings)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise an error for an option the method does not have, or one whose value is of the wrong kind."""
+        """Raise an error for an option the method does not have, or one whose value cannot be."""
+        limits = {} if self.settings is None else {field.name: field.metadata for field in fields(self.settings)}
         for name, value in options.items():
             if name not in self.defaults:
                 raise unknown_name(f"option of method {self.name!r}", name, self.options or ["(none)"])
-            default = self.defaults[name]
-            for kind, (accepted, words) in _KINDS.items():
-                if type(default) is kind and (
-                    not isinstance(value, accepted) or isinstance(value, bool) != (kind is bool)
-                ):
-                    raise InputError(f"option {name} of method {self.name!r} must be {words}, got {value!r}")
+            check_option(f"option {name} of method {self.name!r}", value, self.defaults[name], limits.get(name, {}))
 
 
 METHODS: dict[str, Method] = {}
 DEFAULT = "accurate"
 """The method that runs when none is named."""
-
-_KINDS: dict[type, tuple[Any, str]] = {
-    bool: (bool, "true or false"),
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    str: (str, "a word"),
-}
-"""By the type of an option's default: what its value may be, and how to say so."""
-
-# A method names its own options, which `Run` cannot spell out.
-AnyRun = TypeVar("AnyRun", bound=Callable[..., Outcome])
 
 
 def register(
@@ -208,27 +184,93 @@ def register(
     sized: bool = True,
     discards: bool = False,
     ours: bool = False,
-) -> Callable[[AnyRun], AnyRun]:
-    """Return a decorator that enters a function of signature :class:`Run` into `METHODS`."""
+    options: type | None = None,
+    replace: bool = False,
+) -> Callable[[Callable[..., Outcome]], Run]:
+    """Return a decorator that enters a function into `METHODS` and returns it as a :class:`Run`.
 
-    def enter(run: AnyRun) -> AnyRun:
-        METHODS[name] = Method(name, run, summary, consistent, cost, reference, choose, extra, sized, discards, ours)
+    Parameters
+    ----------
+    name
+        In words joined by hyphens.
+    options
+        A frozen dataclass whose fields are made by :func:`option`. The function then takes one of its instances as the
+        third positional argument, and users give its fields as keywords. Without it the function's own keywords are
+        the options.
+    replace
+        Whether a method of that name may be there already.
+
+    Examples
+    --------
+    >>> about = dict.fromkeys(["summary", "cost", "reference", "choose"], "an example")
+    >>> @register("alone", consistent=True, **about)
+    ... def alone(matchings, universe, /, *, rng, callback=None):
+    ...     return Outcome(labels=np.arange(matchings.n_points))
+    >>> METHODS["alone"].options
+    ()
+    >>> _ = METHODS.pop("alone")
+    """
+
+    def enter(function: Callable[..., Outcome]) -> Run:
+        known = METHODS.get(name)
+        if known is not None and not replace and _place(known.run) != _place(function):
+            raise InputError(f"a method {name!r} is registered already; choose another name, or pass replace=True")
+        run = function if options is None else _taking(function, options)
+        METHODS[name] = Method(
+            name, run, summary, consistent, cost, reference, choose, extra, sized, discards, ours, options
+        )
         return run
 
     return enter
 
 
-def find_method(name: str) -> Method:
-    """Return the method of that name, or say which names there are.
+def _place(run: Callable[..., Outcome]) -> tuple[str, str]:
+    """Return where a function is defined: running its definition again, as notebooks do, replaces it."""
+    return run.__module__, run.__qualname__
+
+
+def _taking(function: Callable[..., Outcome], settings: type) -> Run:
+    """Return the function as a :class:`Run` that takes the fields of `settings` as keywords."""
+    starts = "start" in inspect.signature(function).parameters
+
+    @wraps(function)
+    def run(
+        matchings: Matchings,
+        universe: int,
+        /,
+        *,
+        rng: np.random.Generator,
+        callback: Callback | None = None,
+        **given: Any,
+    ) -> Outcome:
+        common = {"start": given.pop("start", None)} if starts else {}
+        return function(matchings, universe, settings(**given), rng=rng, callback=callback, **common)
+
+    return run
+
+
+def find_method(method: str | Method | Callable[..., Outcome]) -> Method:
+    """Return the method of that name, or say which names there are; a function stands for itself.
 
     Examples
     --------
     >>> find_method("sparse-stiefel").consistent
     True
     """
-    if name not in METHODS:
-        raise unknown_name("method", name, sorted(METHODS))
-    return METHODS[name]
+    if isinstance(method, Method):
+        return method
+    if callable(method):
+        for known in METHODS.values():
+            if known.run is method:
+                return known
+        name = getattr(method, "__name__", type(method).__name__)
+        summary = (inspect.getdoc(method) or "a function").splitlines()[0].rstrip(".")
+        return Method(name, method, summary, False, "unknown", "given as a function", "as you like")
+    if not isinstance(method, str):
+        raise InputError(f"method must be a name or a function, got {type(method).__name__}")
+    if method not in METHODS:
+        raise unknown_name("method", method, sorted(METHODS))
+    return METHODS[method]
 
 
 class Stopwatch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
+from stiefelsync.stiefel.checks import generator
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch, find_method
-from stiefelsync.sync.outcome import accept
+from stiefelsync.sync.outcome import Outcome, accept
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
 
@@ -31,7 +32,7 @@ def synchronise(
     matchings: Matchings,
     universe: str | int = "auto",
     *,
-    method: str = DEFAULT,
+    method: str | Method | Callable[..., Outcome] = DEFAULT,
     start: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
@@ -50,7 +51,8 @@ def synchronise(
     method
         One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
         is the paper's, exactly; the rest are there to compare with. Where the universe is to be estimated and is so
-        large that a dense (m, d) matrix is out of reach, the first two hand over to "tracks"; the result says so.
+        large that a dense (m, d) matrix is out of reach, the first two hand over to "tracks"; the result says so. Or a
+        function with the signature of a method (:class:`~stiefelsync.sync.method.Run`), registered or not.
     start : (m,) int, optional
         Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's answer. Only for
         methods with ``METHODS[name].takes_start``. No two points of an object may share a label.
@@ -74,10 +76,9 @@ def synchronise(
     >>> score(synchronise(problem, 10, method="sparse-stiefel").labels, truth).fscore
     1.0
     """
-    find_method(method)
     _check_problem(matchings)
     chosen, options = choose(matchings, universe, method, options)
-    generator = _generator(rng)
+    draws = generator(rng)
     watch = Stopwatch()
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
@@ -87,10 +88,10 @@ def synchronise(
         options["start"] = first
     if chosen.sized and not fits(matchings, d):
         raise InputError(
-            f"method {method!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
+            f"method {chosen.name!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
             " use method='tracks', which needs none"
         )
-    outcome = accept(chosen.run(matchings, d, rng=generator, callback=callback, **options), matchings, chosen.name)
+    outcome = accept(chosen.run(matchings, d, rng=draws, callback=callback, **options), matchings, chosen.name)
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
     return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
@@ -108,7 +109,10 @@ def fits(matchings: Matchings, universe: int) -> bool:
 
 
 def choose(
-    matchings: Matchings, universe: str | int, method: str, options: Mapping[str, Any]
+    matchings: Matchings,
+    universe: str | int,
+    method: str | Method | Callable[..., Outcome],
+    options: Mapping[str, Any],
 ) -> tuple[Method, dict[str, Any]]:
     """Return the method that :func:`synchronise` really runs when asked for `method`, and its options.
 
@@ -122,21 +126,19 @@ def choose(
     asked.check_options(options)
     entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
     crowded = matchings.n_objects**2 > _MOST_ENTRIES  # their likelihood has a table of object pairs
-    if universe == "auto" and method in _DENSE_PRESETS and (entries > _COMFORTABLE_ENTRIES or crowded):
+    if universe == "auto" and asked.name in _DENSE_PRESETS and (entries > _COMFORTABLE_ENTRIES or crowded):
+        if options:
+            raise InputError(
+                f"the universe of this problem is so large that {asked.name!r} hands over to 'tracks', which has no"
+                f" option {next(iter(options))}; leave it out, or give the universe size"
+            )
         return find_method("tracks"), {}
-    if method in _DENSE_PRESETS and crowded:
+    if asked.name in _DENSE_PRESETS and crowded:
         raise InputError(
-            f"method {method!r} needs a dense array of {matchings.n_objects:,} × {matchings.n_objects:,} entries;"
+            f"method {asked.name!r} needs a dense array of {matchings.n_objects:,} × {matchings.n_objects:,} entries;"
             " use method='tracks', which needs none"
         )
     return asked, dict(options)
-
-
-def _generator(rng: np.random.Generator | int | None) -> np.random.Generator:
-    try:
-        return np.random.default_rng(0 if rng is None else rng)
-    except (TypeError, ValueError):
-        raise InputError(f"rng must be a seed (a whole number of at least 0) or a generator, got {rng!r}") from None
 
 
 def _check_problem(matchings: Matchings) -> None:

@@ -15,7 +15,7 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.method import METHODS
-from stiefelsync.sync.methods import eigs_manopt, orthogonal_iteration, subgradient, two_stage, two_stage_bt
+from stiefelsync.sync.methods import subgradient
 from stiefelsync.sync.methods._trust_regions import rotate_by_trust_regions
 
 
@@ -64,15 +64,15 @@ def test_trust_regions_converge_in_float32(seed: int) -> None:
 
 def test_trust_regions_say_when_they_ran_out_of_iterations() -> None:
     matchings, _ = synthetic(8, 12, 0.8, 0.3, rng=1)
-    outcome = eigs_manopt.run(matchings, 8, rng=np.random.default_rng(0), max_iter=2)
+    outcome = METHODS["eigs-manopt"].run(matchings, 8, rng=np.random.default_rng(0), max_iter=2)
     assert (outcome.n_iter, outcome.status) == (2, Status.MAX_ITER)
 
 
 def test_rotation_is_what_makes_the_difference() -> None:
     matchings, truth = synthetic(12, 20, 1.0, 0.4, rng=1)
     plain, fixed, searched = (
-        method.run(matchings, 12, rng=np.random.default_rng(0))
-        for method in (orthogonal_iteration, two_stage, two_stage_bt)
+        METHODS[name].run(matchings, 12, rng=np.random.default_rng(0))
+        for name in ("orthogonal-iteration", "two-stage", "two-stage-bt")
     )
     assert plain.details["secondary"] < fixed.details["secondary"] <= searched.details["secondary"] + 1e-9
     assert searched.details["secondary"] == pytest.approx(secondary(searched.U))
@@ -81,15 +81,15 @@ def test_rotation_is_what_makes_the_difference() -> None:
 
 def test_second_stage_takes_as_many_iterations_as_the_first() -> None:
     matchings, _ = synthetic(12, 20, 1.0, 0.4, rng=1)
-    first = orthogonal_iteration.run(matchings, 12, rng=np.random.default_rng(0))
-    both = two_stage.run(matchings, 12, rng=np.random.default_rng(0))
+    first = METHODS["orthogonal-iteration"].run(matchings, 12, rng=np.random.default_rng(0))
+    both = METHODS["two-stage"].run(matchings, 12, rng=np.random.default_rng(0))
     assert both.n_iter == 2 * first.n_iter
     assert len(both.history.secondary) == first.n_iter
 
 
 def test_backtracking_never_lowers_g() -> None:
     matchings, _ = synthetic(12, 20, 0.7, 0.4, rng=1)
-    outcome = two_stage_bt.run(matchings, 12, rng=np.random.default_rng(0))
+    outcome = METHODS["two-stage-bt"].run(matchings, 12, rng=np.random.default_rng(0))
     assert (np.diff(outcome.history.secondary) >= -1e-12).all()
 
 
@@ -105,3 +105,11 @@ def test_penalty_trades_objective_for_sparsity() -> None:
         assert score(outcome.labels, truth).fscore == 1.0
     diminishing = subgradient.run(matchings, 10, rng=np.random.default_rng(0), decay=1.0, max_iter=300)
     assert diminishing.details["l1"] == pytest.approx(runs[0].details["l1"], rel=0.03)
+
+
+def test_a_first_stage_that_ran_out_of_iterations_is_not_done() -> None:
+    matchings, _ = synthetic(12, 20, 1.0, 0.4, rng=1)
+    for name in ("orthogonal-iteration", "two-stage", "two-stage-bt"):
+        outcome = METHODS[name].run(matchings, 12, rng=np.random.default_rng(0), max_iter=1)
+        assert outcome.status is Status.MAX_ITER, name
+        assert METHODS[name].run(matchings, 12, rng=np.random.default_rng(0)).status is Status.CONVERGED, name

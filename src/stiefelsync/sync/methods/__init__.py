@@ -2,14 +2,10 @@
 
 from stiefelsync.sync.methods import (
     accurate,
-    eig_manopt,
-    eigs_manopt,
     fast,
     matchals,
     matcheig,
     nmfsync,
-    orthit_manopt,
-    orthogonal_iteration,
     projected_power,
     sparse_stiefel,
     spectral,
@@ -17,20 +13,15 @@ from stiefelsync.sync.methods import (
     subgradient,
     tracks,
     two_stage,
-    two_stage_bt,
     union_find,
 )
 
 __all__ = [
     "accurate",
-    "eig_manopt",
-    "eigs_manopt",
     "fast",
     "matchals",
     "matcheig",
     "nmfsync",
-    "orthit_manopt",
-    "orthogonal_iteration",
     "projected_power",
     "sparse_stiefel",
     "spectral",
@@ -38,6 +29,5 @@ __all__ = [
     "subgradient",
     "tracks",
     "two_stage",
-    "two_stage_bt",
     "union_find",
 ]

@@ -1,38 +1,30 @@
-"""What the methods share that find the dominant subspace first and turn its basis afterwards."""
+"""What the methods share that round a relaxed solution U."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.result import History, Status
-from stiefelsync.stiefel.secondary import secondary
-from stiefelsync.stiefel.subspace import Subspace, dominant_subspace
-from stiefelsync.sync.method import Outcome, Stopwatch
+from stiefelsync.stiefel.result import History, State, Status
+from stiefelsync.stiefel.secondary import secondary, sparsity
+from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.methods._eigen import pad_columns
 from stiefelsync.sync.rounding import project
 
-__all__ = ["finish", "stage_one"]
+__all__ = ["finish", "relay"]
 
 
-def stage_one(
-    matchings: Matchings,
-    universe: int,
-    watch: Stopwatch,
-    *,
-    method: str,
-    rng: np.random.Generator,
-    tol: float = 1e-5,
-    max_iter: int = 200,
-    dtype: DTypeLike,
-) -> Subspace:
-    """Return a basis, shape (m, min(d, m)) and of type `dtype`, of the dominant subspace of W, found by `method`."""
-    with watch("subspace"):
-        d = min(universe, matchings.n_points)
-        return dominant_subspace(matchings.to_matrix(dtype), d, method=method, tol=tol, max_iter=max_iter, rng=rng)
+def relay(callback: Callback | None, stage: str) -> Any:
+    """Return the solver's callback that hands its states on as :class:`Progress`, or None."""
+    if callback is None:
+        return None
+
+    def tell(state: State) -> object:
+        return callback(Progress(stage, state.iteration, state.max_iter, state.objective, sparsity(state.U)))
+
+    return tell
 
 
 def finish(

@@ -8,16 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import MissingExtraError
-from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.secondary import gradient_matrix
-from stiefelsync.stiefel.subspace import Subspace
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.methods._eigen import signs
-from stiefelsync.sync.methods._stages import finish
 
-__all__ = ["finish_by_trust_regions", "rotate_by_trust_regions"]
+__all__ = ["rotate_by_trust_regions"]
 
 
 def rotate_by_trust_regions(
@@ -102,23 +98,3 @@ def rotate_by_trust_regions(
     done = "grad" in found.stopping_criterion
     status = Status.CONVERGED if done else Status.MAX_ITER
     return turn(found.point), int(found.iterations), status
-
-
-def finish_by_trust_regions(
-    found: Subspace,
-    matchings: Matchings,
-    universe: int,
-    watch: Stopwatch,
-    *,
-    rng: np.random.Generator,
-    p: int,
-    max_iter: int,
-    callback: Callback | None,
-) -> Outcome:
-    """Rotate the basis that stage one found, project it and wrap it up; the callback is told between the stages."""
-    if callback is not None and callback(Progress("rotation", 0)):
-        U, n_iter, status = found.V, 0, Status.STOPPED
-    else:
-        with watch("rotation"):
-            U, n_iter, status = rotate_by_trust_regions(found.V, rng=rng, p=p, max_iter=max_iter)
-    return finish(U, matchings, universe, watch, p=p, status=status, n_iter=n_iter, eigenvalues=found.values)

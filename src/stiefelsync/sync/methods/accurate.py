@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.rotation import rotate
@@ -19,6 +19,7 @@ from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import BlockCounts, beta_fit, block_counts, log_odds
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.options import option
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.spectral_start import spectral_start, start_size
 
@@ -34,6 +35,15 @@ _PASSES = 3
 _EVEN = 100  # concentration of the blocks' rates beyond which they are taken to be equal
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of accurate."""
+
+    n_init: int = option(
+        1, "Further starts from random rotations of the subspace, for hard problems with few objects.", least=1
+    )
+
+
 @register(
     "accurate",
     summary="spectral start, mean field and Gauss–Seidel on the likelihood, blocks reweighted, the likeliest kept",
@@ -42,16 +52,17 @@ _EVEN = 100  # concentration of the blocks' rates beyond which they are taken to
     reference="this package; the start follows Bernard, Cremers and Thunberg 2021",
     ours=True,
     choose="by default",
+    options=Options,
 )
 def accurate(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     start: Ints | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    n_init: int = 1,
 ) -> Outcome:
     """Return the likeliest labelling found.
 
@@ -65,8 +76,6 @@ def accurate(
     ----------
     start : (m,) int, optional
         Labels to refine too, -1 = unknown.
-    n_init
-        Further starts from random rotations of the subspace, for hard problems with few objects.
 
     Examples
     --------
@@ -74,8 +83,6 @@ def accurate(
     >>> accurate(problem, 2, rng=np.random.default_rng(0)).labels.tolist() in ([0, 1, 1, 0, 0, 1], [1, 0, 0, 1, 1, 0])
     True
     """
-    if n_init < 1:
-        raise InputError(f"n_init must be at least 1, got {n_init}")
     search = _Search(matchings, universe, rng)
     report = Reporter(callback)
     watch = Stopwatch()
@@ -95,8 +102,8 @@ def accurate(
             search.reweight()
         if search.value <= before:
             break
-    for n in range(1, n_init):
-        if report(Progress("restart", n, n_init)):
+    for n in range(1, options.n_init):
+        if report(Progress("restart", n, options.n_init)):
             break
         with watch("restarts"):
             search.restart()

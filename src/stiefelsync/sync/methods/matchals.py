@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +13,33 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.options import dtype_option, option
 
 __all__ = ["project_capped", "run"]
 
 Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of matchals."""
+
+    rank: int | None = option(None, "Columns of A and B; 2d by default, as the authors advise.", kind=int, least=1)
+    alpha: float = option(50.0, "Weight of the nuclear norm.", least=0)
+    beta: float = option(0.1, "Weight of the l1 norm.", least=0)
+    selection: float = option(
+        1.0,
+        "Share of points that are selected: the diagonal of Z is projected onto 0 ≤ x ≤ 1, Σx = selection·m; 1 fixes"
+        " the diagonal at 1. (The paper's comparison on the house sequence has 0.7 and at most 100 iterations.)",
+        above=0,
+    )
+    max_iter: int = option(1000, "Most iterations.", least=1)
+    tol: float = option(5e-4, "What both residuals must fall below before that.", above=0)
+    balance: float = option(
+        10.0, "Factor between the two residuals beyond which the penalty doubles or halves.", above=0
+    )
+    A0: NDArray[Any] | None = option(None, "Where A starts, shape (m, rank); uniform in [0, 1] by default.")
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -25,23 +49,16 @@ Floats = NDArray[np.floating[Any]]
     cost="O(m²·rank) per iteration; inherently two dense m×m arrays",
     reference="Zhou, Zhu, Daniilidis: Multi-image matching via fast alternating minimization, ICCV 2015",
     choose="for small partial problems (m below a few thousand) with few objects, if consistency is not needed",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    rank: int | None = None,
-    alpha: float = 50.0,
-    beta: float = 0.1,
-    selection: float = 1.0,
-    max_iter: int = 1000,
-    tol: float = 5e-4,
-    balance: float = 10.0,
-    A0: NDArray[Any] | None = None,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Minimise ``⟨β − W, X⟩ + α‖X‖_*`` over X in [0, 1] with zero within-object blocks, as ``X = ABᵀ``, by ADMM.
 
@@ -50,24 +67,6 @@ def run(
     ``y += ABᵀ − Z``. The penalty μ starts at 64 and doubles or halves when the residuals ``‖X − Z‖_F/m`` and
     ``μ‖X − X_old‖_F/m`` differ by more than a factor `balance`. Matches are the entries of the symmetrised X above ½;
     where those are not one-to-one the larger stays.
-
-    Parameters
-    ----------
-    rank
-        Columns of A and B; 2d by default, as the authors advise.
-    alpha, beta
-        Weight of the nuclear norm, and of the l1 norm.
-    selection
-        Share of points that are selected: the diagonal of Z is projected onto ``0 ≤ x ≤ 1, Σx = selection·m``;
-        1 fixes the diagonal at 1. (The paper's comparison on the house sequence has 0.7 and at most 100 iterations.)
-    max_iter, tol
-        Most iterations, and what both residuals must fall below before that.
-    balance
-        Factor between the two residuals beyond which the penalty doubles or halves.
-    A0 : (m, rank), optional
-        Where A starts; uniform in [0, 1] by default.
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -83,13 +82,14 @@ def run(
     watch = Stopwatch()
     m, offsets = matchings.n_points, matchings.offsets.tolist()
     spans = [(a, b) for a, b in pairwise(offsets) if a < b]
-    r = 2 * universe if rank is None else rank
+    r = 2 * universe if options.rank is None else options.rank
+    A0, alpha, beta, selection = options.A0, options.alpha, options.beta, options.selection
     if A0 is not None and np.shape(A0) != (m, r):
         raise InputError(f"A0 has shape {np.shape(A0)}; {m} points and rank {r} need ({m}, {r})")
     if not spans:
         return Outcome(matchings=matchings, status=Status.CONVERGED, timings={"iterations": 0.0})
     with watch("set up"):
-        W = matchings.to_matrix(dtype)
+        W = matchings.to_matrix(options.dtype)
         W.setdiag(0)
         W.eliminate_zeros()
         A = (rng.random((m, r)) if A0 is None else np.asarray(A0)).astype(W.dtype)
@@ -98,7 +98,7 @@ def run(
     ridge = np.eye(r, dtype=W.dtype)
     mu, n_iter, status = 64.0, 0, Status.MAX_ITER
     with watch("iterations"):
-        for n_iter in range(1, max_iter + 1):
+        for n_iter in range(1, options.max_iter + 1):
             A_old, B_old = A, B
             B = np.linalg.solve(A.T @ A + alpha / mu * ridge, (S.T @ A + (W @ A - beta * A.sum(axis=0)) / mu).T).T
             A = np.linalg.solve(B.T @ B + alpha / mu * ridge, (S @ B + (W @ B - beta * B.sum(axis=0)) / mu).T).T
@@ -106,12 +106,13 @@ def run(
             diagonal = np.ones(m) if selection >= 1 else project_capped(diagonal, selection * m)
             primal = _update_copies(A, B, S, y, spans, diagonal) / m
             dual = mu * (_change(A, B, A_old, B_old) if n_iter > 1 else _first_change(A, B, W)) / m
-            if max(primal, dual) < tol:
+            if max(primal, dual) < options.tol:
                 status = Status.CONVERGED
                 break
-            if callback is not None and callback(Progress("iterations", n_iter, max_iter)):
+            if callback is not None and callback(Progress("iterations", n_iter, options.max_iter)):
                 status = Status.STOPPED
                 break
+            balance = options.balance
             factor = 2.0 if primal > balance * dual else 0.5 if dual > balance * primal else 1.0
             if factor != 1:
                 mu *= factor

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -9,8 +11,20 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
+from stiefelsync.sync.options import dtype_option, option
 
-__all__ = ["run"]
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of matcheig."""
+
+    threshold: float | None = option(
+        None, "Smallest entry that may become a match; by default 0 for full permutations, ¼ for partial matchings.",
+        kind=float,
+    )  # fmt: skip
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -20,28 +34,21 @@ __all__ = ["run"]
     cost="one eigendecomposition and O(m²·d) for the pairwise products, one object at a time",
     reference="Maset, Arrigoni, Fusiello: Practical and efficient multi-view matching, ICCV 2017",
     choose="for quick denoising of pairwise matches when cycle consistency is not needed",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    threshold: float | None = None,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Approximate W by ``U_i U_jᵀ``, ``U = V|Λ|^½`` for the d eigenvalues largest in magnitude, and match every pair.
 
     In each block, entries not above `threshold` are dropped; the candidates left are the largest of each row and of
     each column, taken greedily from the largest down, one-to-one.
-
-    Parameters
-    ----------
-    threshold
-        Smallest entry that may become a match; by default 0 for full permutations, ¼ for partial matchings.
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -57,10 +64,11 @@ def run(
     """
     watch = Stopwatch()
     sizes, offsets = matchings.sizes, matchings.offsets
+    threshold = options.threshold
     if threshold is None:
         threshold = 0.0 if is_full(sizes, universe) else 0.25
     with watch("eigenvectors"):
-        V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng, magnitude=True)
+        V, values = eigenpairs(matchings.to_matrix(options.dtype), universe, rng=rng, magnitude=True)
         U = V * np.sqrt(abs(values))
     ends, scores = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
     status = Status.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,22 @@ from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, pad_columns, signs
+from stiefelsync.sync.options import dtype_option, option
 from stiefelsync.sync.rounding import project
 
 __all__ = ["factorise", "rotate_blocks", "run"]
 
 Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of nmfsync."""
+
+    threshold: float = option(0.0, "Points whose score does not exceed it stay unmatched.")
+    max_iter: int = option(100, "Most rounds of the factorisation.", least=1)
+    tol: float = option(1e-4, "Change of the factors or of the error below which the factorisation ends.", above=0)
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -27,33 +39,22 @@ Floats = NDArray[np.floating[Any]]
     reference="Bernard, Thunberg, Goncalves, Theobalt: Synchronisation of partial multi-matchings via non-negative"
     " factorisations, Pattern Recognition 2019",
     choose="for partial matchings when a non-negative, prunable score per point is wanted",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    threshold: float = 0.0,
-    max_iter: int = 100,
-    tol: float = 1e-4,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Factorise ``W ≈ UUᵀ`` with U non-negative, starting from the rotated eigenvectors, and project U.
 
     Stages: ``V = V_d Λ^½``; successive block rotation (`rotate_blocks`); clip at 0; multiplicative factorisation
     ``W ≈ W₁H`` from ``(V, Vᵀ)``; columns of W₁ scaled by the square root of their length; block rotation again; linear
     assignment per object.
-
-    Parameters
-    ----------
-    threshold
-        Points whose score does not exceed it stay unmatched.
-    max_iter, tol
-        Of the factorisation: rounds, and the change of the factors or of the error below which it ends.
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -66,19 +67,19 @@ def run(
     [0, 1, 1, 0]
     """
     watch = Stopwatch()
-    W, offsets = matchings.to_matrix(dtype), matchings.offsets
+    W, offsets = matchings.to_matrix(options.dtype), matchings.offsets
     with watch("eigenvectors"):
         V, values = eigenpairs(W, universe, rng=rng)
         V = pad_columns(V * np.sqrt(np.maximum(values, 0)) * signs(V.sum(axis=0)), universe)
     with watch("rotation"):
         V = np.maximum(rotate_blocks(V, offsets), 0)
     with watch("factorisation"):
-        U, n_iter, status = factorise(W, V, max_iter=max_iter, tol=tol, callback=callback)
+        U, n_iter, status = factorise(W, V, max_iter=options.max_iter, tol=options.tol, callback=callback)
     with watch("rotation"):
         U = rotate_blocks(U, offsets)
     with watch("projection"):
         labels = project(U, matchings.sizes)
-        labels[U[np.arange(len(U)), labels] <= threshold] = -1
+        labels[U[np.arange(len(U)), labels] <= options.threshold] = -1
     return Outcome(labels=labels, U=U, status=status, n_iter=n_iter, timings=watch.seconds)
 
 

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.result import State
-from stiefelsync.stiefel.secondary import sparsity
-from stiefelsync.stiefel.solve import sparse_stiefel
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.stiefel.solve import CRITERIA, sparse_stiefel
+from stiefelsync.stiefel.steps import STEPS
+from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.methods._stages import relay
+from stiefelsync.sync.options import dtype_option, option
 from stiefelsync.sync.rounding import project
 
-__all__ = ["relay", "run"]
+__all__ = ["Options", "run"]
 
 
-def relay(callback: Callback | None, stage: str) -> Any:
-    """Return the solver's callback that hands its states on as :class:`Progress`, or None."""
-    if callback is None:
-        return None
+@dataclass(frozen=True)
+class Options:
+    """Options of sparse-stiefel."""
 
-    def tell(state: State) -> object:
-        return callback(Progress(stage, state.iteration, state.max_iter, state.objective, sparsity(state.U)))
-
-    return tell
+    p: int = option(3, "Power of the secondary objective, an integer of at least 3.", least=3)
+    step: str = option("gradient", "How U is turned within its subspace.", choices=tuple(STEPS))
+    criterion: str = option(
+        "primary", "Stop when the primary objective settles, or when the secondary does, too.", choices=CRITERIA
+    )
+    U0: ArrayLike | None = option(None, "Start, shape (m, d); standard normal by default.")
+    pivoting: bool = option(False, "Column-pivoted QR as in the authors' program instead of the paper's unique QR.")
+    tol: float = option(1e-5, "Relative growth of the objective at which to stop.", above=0)
+    max_iter: int = option(200, "Most updates before that.", least=1)
+    extra_iter: int = option(0, "Updates after that.", least=0)
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -36,46 +43,20 @@ def relay(callback: Callback | None, stage: str) -> Any:
     reference="Bernard, Cremers, Thunberg: Sparse Quadratic Optimisation over the Stiefel Manifold, NeurIPS 2021",
     ours=True,
     choose="to compare with the paper; for results use accurate or fast",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    p: int = 3,
-    step: str = "gradient",
-    criterion: str = "primary",
-    U0: ArrayLike | None = None,
-    pivoting: bool = False,
-    tol: float = 1e-5,
-    max_iter: int = 200,
-    extra_iter: int = 0,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Run Algorithm 1 on the matching matrix W and project every object's block of U (section 4.2 of the paper).
 
     All options but one are those of :func:`stiefelsync.sparse_stiefel`.
-
-    Parameters
-    ----------
-    p
-        Power of the secondary objective, an integer ≥ 3.
-    step : {"gradient", "line-search", "polar", "none"}
-        How U is turned within its subspace.
-    criterion : {"primary", "both"}
-        Stop when the primary objective settles, or when the secondary does, too.
-    U0 : (m, d), optional
-        Start; standard normal by default.
-    pivoting
-        Column-pivoted QR as in the authors' program instead of the paper's unique QR.
-    tol, max_iter
-        Relative growth of the objective at which to stop, and the most updates before that.
-    extra_iter
-        Updates after that.
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -95,21 +76,11 @@ def run(
     1.0
     """
     watch = Stopwatch()
-    W = matchings.to_matrix(dtype)
+    given = asdict(options)
+    W = matchings.to_matrix(given.pop("dtype"))
     with watch("solve"):
         solved = sparse_stiefel(
-            W,
-            min(universe, matchings.n_points - 1),
-            p=p,
-            step=step,
-            criterion=criterion,
-            U0=U0,
-            pivoting=pivoting,
-            tol=tol,
-            max_iter=max_iter,
-            extra_iter=extra_iter,
-            rng=rng,
-            callback=relay(callback, "solving"),
+            W, min(universe, matchings.n_points - 1), rng=rng, callback=relay(callback, "solving"), **given
         )
     with watch("project"):
         labels = project(solved.U, matchings.sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,19 @@ from numpy.typing import DTypeLike, NDArray
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
+from stiefelsync.sync.options import dtype_option
 from stiefelsync.sync.rounding import project
 
 __all__ = ["largest_clusters", "run", "spectral_labels", "unit_rows"]
 
 Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of spectral."""
+
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -25,15 +34,16 @@ Floats = NDArray[np.floating[Any]]
     reference="Pachauri, Kondor, Singh: Solving the multi-way matching problem by permutation synchronization,"
     " NIPS 2013",
     choose="as the classical baseline; everything hinges on one reference object, so noise in it is noise everywhere",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Relax ``max tr(PᵀWP)`` to ``max tr(UᵀWU), UᵀU = I`` and round its eigenvector solution V.
 
@@ -41,11 +51,6 @@ def run(
     and 1 and is projected by linear assignment. Partial ones: rows of V are normalised and the points walked through
     in order; a point without a label opens a new universe point, and in every later object the unlabelled point of
     largest correlation above ½ joins it. There may be more labels than `universe` then.
-
-    Parameters
-    ----------
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -59,7 +64,7 @@ def run(
     """
     watch = Stopwatch()
     with watch("eigenvectors"):
-        V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng)
+        V, values = eigenpairs(matchings.to_matrix(options.dtype), universe, rng=rng)
     with watch("rounding"):
         labels = spectral_labels(V, matchings, universe)
     return Outcome(labels=labels, U=V, timings=watch.seconds, details={"eigenvalues": values})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
@@ -11,9 +13,17 @@ from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full, pad_columns
 from stiefelsync.sync.methods.spectral import largest_clusters, spectral_labels, unit_rows
+from stiefelsync.sync.options import dtype_option
 from stiefelsync.sync.rounding import assign_sparse, project
 
-__all__ = ["run"]
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of spectral-averaged."""
+
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -24,26 +34,22 @@ __all__ = ["run"]
     reference="after Pachauri, Kondor, Singh: Solving the multi-way matching problem by permutation synchronization,"
     " NIPS 2013",
     choose="instead of spectral: errors of the reference object average out, at no cost",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Round the eigenvectors V as `spectral` does to P, and again after the rotation that fits P best.
 
     That rotation is the orthogonal Procrustes solution over all objects, ``Q = argmin ‖VQ − P‖_F = polar(VᵀP)``. Full
     permutations: VQ is projected by linear assignment. Partial ones: P keeps the `universe` largest clusters, rows of V
     are normalised, and the assignment takes correlations above ½ only; the other points stay unmatched.
-
-    Parameters
-    ----------
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -57,7 +63,7 @@ def run(
     """
     watch = Stopwatch()
     with watch("eigenvectors"):
-        V, values = eigenpairs(matchings.to_matrix(dtype), universe, rng=rng)
+        V, values = eigenpairs(matchings.to_matrix(options.dtype), universe, rng=rng)
         V = pad_columns(V, universe)
     with watch("rounding"):
         labels = largest_clusters(spectral_labels(V, matchings, universe), universe)

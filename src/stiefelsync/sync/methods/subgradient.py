@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,23 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, signs
 from stiefelsync.sync.methods._stages import finish
+from stiefelsync.sync.options import dtype_option, option
 
-__all__ = ["run"]
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of subgradient."""
+
+    penalty: float | None = option(
+        None, "Weight λ of the l1 norm; by default U stays within the dominant subspace.", kind=float, least=0
+    )
+    step: float = option(0.5, "First step length, per √d.", above=0)
+    decay: float = option(0.98, "Factor from one step to the next; 1 lets lengths diminish as 1/√t instead.", above=0)
+    max_iter: int = option(500, "Most steps.", least=1)
+    tol: float = option(1e-4, "Step length per √d below which it ends before that.", above=0)
+    dtype: DTypeLike = dtype_option()
 
 
 @register(
@@ -25,38 +41,22 @@ __all__ = ["run"]
     reference="Li, Chen, Deng, Qu, Zhu, So: Weakly convex optimization over Stiefel manifold using Riemannian"
     " subgradient-type methods, SIAM J. Optim. 2021",
     choose="to compare the l1 norm with the paper's secondary objective",
+    options=Options,
 )
 def run(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    penalty: float | None = None,
-    step: float = 0.5,
-    decay: float = 0.98,
-    max_iter: int = 500,
-    tol: float = 1e-4,
-    dtype: DTypeLike = np.float64,
 ) -> Outcome:
     """Minimise ``‖VQ‖₁`` over orthogonal Q, V the leading eigenvectors of W, and project U = VQ.
 
     With `penalty` λ: minimise ``−tr(UᵀWU) + λ‖U‖₁`` over UᵀU = I instead, starting from a random basis of im(V). One
     step is ``U ← qf(U − γ_t ξ/‖ξ‖_F)``, ξ the subgradient projected to the tangent space, qf the Q-factor, and
     ``γ_t = step·√d·decay^t``; over O(d) the step is taken in Q, where ξ is the skew part of ``Uᵀ sign(U)``.
-
-    Parameters
-    ----------
-    penalty
-        Weight λ of the l1 norm; None keeps U within the dominant subspace.
-    step, decay
-        First step length, per √d, and the factor from one step to the next; with ``decay=1`` lengths diminish as
-        ``1/√t`` instead.
-    max_iter, tol
-        Most steps, and the step length per √d below which it ends before that.
-    dtype
-        float32 or float64: the precision of W and all that is computed from it.
 
     Notes
     -----
@@ -70,8 +70,9 @@ def run(
     >>> Matchings.from_labels(labels, [2, 2]) == problem
     True
     """
+    penalty, max_iter = options.penalty, options.max_iter
     watch = Stopwatch()
-    W = matchings.to_matrix(dtype)
+    W = matchings.to_matrix(options.dtype)
     with watch("eigenvectors"):
         V, _ = eigenpairs(W, universe, rng=rng)
     d = V.shape[1]
@@ -83,9 +84,9 @@ def run(
             cost, direction = _l1_in_subspace(U) if penalty is None else _penalised(U, W, penalty)
             if cost < least:
                 best, least = U, cost
-            length = step * (decay ** (n_iter - 1) if decay < 1 else n_iter**-0.5)
+            length = options.step * (options.decay ** (n_iter - 1) if options.decay < 1 else n_iter**-0.5)
             norm = float(np.linalg.norm(direction))
-            if length < tol or norm == 0:
+            if length < options.tol or norm == 0:
                 status = Status.CONVERGED
                 break
             if callback is not None and callback(Progress("iterations", n_iter, max_iter)):

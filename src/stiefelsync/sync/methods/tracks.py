@@ -17,6 +17,7 @@ from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import neighbour_support
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
 
 __all__ = ["Prepared", "prepare", "tracks"]
@@ -31,6 +32,23 @@ _SMOOTH = 0.25  # share of matches with a support of ½ or more
 _CLEAN = 0.015  # share of matches found wrong below which nothing more is doubted: see docs/poses.md
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of tracks."""
+
+    neighbours: int = option(8, "How many of the nearest matches to ask; 0 asks none.")
+    copies: float | None = option(
+        None,
+        "Two points of an object closer than this, as a share of the extent of its points, are one point found twice;"
+        " 0 for none. None takes a thousandth, and where positions lie on a coarser grid the diagonal of its cells.",
+        kind=float,
+    )
+    doubt: float = option(
+        LEVEL,
+        "The share of well-confirmed matches that would be called doubtful without any other evidence; 0 doubts none.",
+    )
+
+
 @register(
     "tracks",
     summary="merges points along matches, strongest evidence first, never two points of an object",
@@ -40,18 +58,17 @@ _CLEAN = 0.015  # share of matches found wrong below which nothing more is doubt
     ours=True,
     choose="thousands of universe points or more, as in structure from motion",
     sized=False,
+    options=Options,
 )
 def tracks(
     matchings: Matchings,
     universe: int,
+    options: Options,
     /,
     *,
     start: Ints | None = None,
     rng: np.random.Generator,
     callback: Callback | None = None,
-    neighbours: int = 8,
-    copies: float | None = None,
-    doubt: float = LEVEL,
 ) -> Outcome:
     """Weigh matches by their neighbours where positions are known, grow tracks along them, and doubt the result.
 
@@ -74,13 +91,6 @@ def tracks(
     ----------
     start : (m,) int, optional
         Labels to go on from, -1 = unknown: clusters to begin with, where matches hold them together.
-    neighbours
-        How many of the nearest matches to ask; 0 asks none.
-    copies
-        Two points of an object closer than this, as a share of the extent of its points, are one point found twice; 0
-        for none. None takes a thousandth, and where positions lie on a coarser grid the diagonal of its cells.
-    doubt
-        The share of well-confirmed matches that would be called doubtful without any other evidence; 0 doubts none.
 
     Notes
     -----
@@ -95,6 +105,7 @@ def tracks(
     >>> score(synchronise(problem, 1000, method="tracks").labels, truth).fscore > 0.98
     True
     """
+    neighbours, copies, doubt = options.neighbours, options.copies, options.doubt
     _check(neighbours, copies, doubt)
     watch = Stopwatch()
     with watch("neighbours"):
