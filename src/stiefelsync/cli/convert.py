@@ -33,7 +33,7 @@ def run(
 
     Example: stiefelsync convert matches.csv matches.npz --option one_to_many=repair
     Example: stiefelsync convert clean.db tracks.csv --to tracks
-    Example: stiefelsync convert consistent.csv clean.db --like database.db
+    Example: stiefelsync convert tracks.csv new.db --like database.db
     """
     lost = io.convert(
         input, output, source_format=format, target_format=to, like=like, add=add, force=force, **parse_options(option)
