@@ -60,6 +60,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "photos").mkdir()
     problem, truth = datasets.synthetic(12, 8, 0.8, 0.2, rng=3)
     io.write(problem, folder / "problem.npz", truth=truth)
+    io.write(problem, folder / "larger.npz")
+    io.write(synchronise(problem), folder / "earlier-answer.npz")
     image = pytest.importorskip("PIL.Image", reason="the pages' photographs are made by Pillow")
     pycolmap = pytest.importorskip("pycolmap", reason="the pages' database is made by pycolmap")
     options = pycolmap.SyntheticDatasetOptions()
