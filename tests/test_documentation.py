@@ -23,8 +23,8 @@ PAGES = sorted(
 )
 # A comment before a block says why it is not run here, and who runs it instead.
 BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Commands of this program whose arguments alone are looked at: they take minutes, or the network.
-LONG = ("stiefelsync reproduce",)
+# Commands of this program that take minutes, the network or a cluster: tests of their own run them.
+LONG = ("stiefelsync reproduce", " --workers ", " --scheduler ")
 TABLE = """\
 object_a,point_a,object_b,point_b
 a,0,b,0
@@ -121,7 +121,9 @@ def run_commands(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fil
             made = words[2] if words[1] == "synth" else words[words.index("-o") + 1] if "-o" in words else None
             if made is not None and (files / made).is_file():
                 Path(made).unlink(missing_ok=True)
-            result = CliRunner().invoke(app, [words[1], "--help"] if command.startswith(LONG) else words[1:])
+            result = CliRunner().invoke(
+                app, [words[1], "--help"] if any(words_of in command for words_of in LONG) else words[1:]
+            )
             assert result.exit_code == 0, (command, result.stdout, result.stderr, result.exception)
 
 
