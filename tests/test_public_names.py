@@ -35,6 +35,31 @@ def test_the_list_of_public_names():
     assert sorted(stiefelsync.__all__) == sorted(PUBLIC)
 
 
+# Defaults decide what most users get; None and "no default" are left out.
+DEFAULTS: dict[str, dict[str, object]] = {
+    "sparse_stiefel": {
+        "p": 3, "step": "gradient", "criterion": "primary", "sense": "max", "pivoting": False, "tol": 1e-5,
+        "max_iter": 200, "extra_iter": 0,
+    },
+    "two_stage": {"subspace": "auto", "rotation": "polar", "p": 3, "sense": "max", "tol": 1e-5, "max_iter": 200},
+    "rotate": {"p": 3, "tol": 1e-4, "max_iter": 50},
+    "synchronise": {"universe": "auto", "method": "accurate"},
+    "compare": {"universe": "auto", "rng": 0},
+    "cycle_error": {"rng": 0},
+    "inspect": {"rng": 0},
+    "estimate_universe": {},
+    "round_labels": {},
+    "score": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults_change_deliberately(name):
+    parameters = inspect.signature(getattr(stiefelsync, name)).parameters
+    found = {key: p.default for key, p in parameters.items() if p.default not in (p.empty, None)}
+    assert {key: found[key] for key in DEFAULTS[name]} == DEFAULTS[name]
+
+
 def test_the_list_of_what_matchings_offer():
     offered = {*stiefelsync.Matchings.__dataclass_fields__, *dir(stiefelsync.Matchings)}
     assert sorted(name for name in offered if not name.startswith("_")) == MATCHINGS

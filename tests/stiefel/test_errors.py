@@ -114,6 +114,7 @@ ROTATE = {
     "p": (np.eye(3, 2), {"p": 2}, "p must be a whole number of at least 3, got 2"),
     "tol": (np.eye(3, 2), {"tol": 0}, "tol must be a positive number, got 0"),
     "Q": (np.eye(3, 2), {"Q": np.ones((2, 2))}, r"Q must be an orthogonal matrix of shape \(2, 2\)"),
+    "half Q": (np.eye(3, 2), {"Q": [[1, 1], [0, 1]]}, r"Q must be an orthogonal matrix of shape \(2, 2\)"),
 }
 
 

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import eigsh
 from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
-from stiefelsync.stiefel.subspace import dominant_subspace, next_eigenvalue
+from stiefelsync.stiefel.subspace import _rayleigh_ritz, dominant_subspace, next_eigenvalue
 from tests.stiefel.planted import clusters, distance, spectrum, top
 from tests.tolerances import rounding
 
@@ -142,6 +142,14 @@ def test_equal_seeds_give_equal_bases_of_an_eigenspace(rng):
     first, *others = (dominant_subspace(W, 10, method="eigsh", rng=0).V for _ in range(5))
     for other in others:
         np.testing.assert_array_equal(first, other)
+
+
+def test_rayleigh_ritz_takes_the_best_of_a_block(rng):
+    W = spectrum(np.r_[9.0, 8.0, 7.0, np.linspace(4.0, 0.0, 20)], rng)
+    block = np.linalg.qr(np.hstack([top(W, 3)[1], rng.standard_normal((23, 2))]))[0]
+    V, values = _rayleigh_ritz(as_operator(W), block, 3)
+    np.testing.assert_allclose(values, [9.0, 8.0, 7.0])
+    np.testing.assert_allclose(V.T @ W @ V, np.diag(values), atol=1e-9)
 
 
 def test_next_eigenvalue(rng):

@@ -266,9 +266,11 @@ def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, fail
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("cache", [64, 768 * 1024])
-def test_the_compiled_product_is_identical(dtype, cache, monkeypatch):
+@pytest.mark.parametrize("work", [100, 50_000])
+def test_the_compiled_product_is_identical(dtype, cache, work, monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(product, "_CACHE", cache)  # many narrow blocks, or one
+    monkeypatch.setattr(product, "_CHUNK_WORK", work)  # many chunks of rows, or one
     matchings, _ = datasets.synthetic(20, 15, 0.7, 0.5, rng=0)
     matchings = matchings.with_weights(np.random.default_rng(1).random(matchings.n_matches) + 0.1)
     W = matchings.to_matrix().astype(dtype)
