@@ -18,11 +18,12 @@ from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.result import Subspace
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.sync import spectral_start as start
+from stiefelsync.sync.likelihood.counts import beta_fit, block_counts, soft_block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, assign, gauss_seidel, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import merge
-from stiefelsync.sync.likelihood.model import beta_fit, block_counts, log_likelihood, log_odds, soft_block_counts
+from stiefelsync.sync.likelihood.model import log_likelihood, log_odds, trials_of
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.spectral_start import spectral_start
 

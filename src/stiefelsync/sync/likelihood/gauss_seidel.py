@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.model import BlockCounts, LogOdds, block_counts, log_odds
+from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near
+from stiefelsync.sync.likelihood.matches import MatchTable, row_of
+from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
 
 __all__ = ["ascend", "assign", "gauss_seidel", "refine", "withdraw"]
 
@@ -48,7 +50,7 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     """
     table = MatchTable.of(matchings, d)
     k = matchings.n_objects
-    return ascend(table, labels, LogOdds(table.weights, 1.0, None, np.zeros((k, k))), max_sweeps=max_sweeps)
+    return ascend(table, labels, LogOdds(table.weights, 1.0, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps)
 
 
 def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None, rounds: int = 3) -> tuple[Ints, int]:
@@ -136,16 +138,35 @@ class _State:
         self.offsets = table.matchings.offsets.tolist()
         self.O = table.occupancy(labels)
         self.holders: Floats = self.O.sum(axis=0)
-        self.shared: Floats = rates.size @ self.O
+        self.shared: Floats = np.asarray(rates.size @ self.O)
+        self.near: Floats | None = None if table.complete else near(table, self.O)
         self.seen: Any = None
         if rates.seen is not None:
             self.seen = table.by_object(0.5 * rates.seen)
             self.shared += table.seen_by(labels, 0.5 * rates.seen)
 
+    def prior(self, i: int, j: int) -> Floats | float:
+        """Return what the prior adds to each label in objects i, …, j - 1, shape (j - i, d)."""
+        others = self.holders - self.O[i:j]
+        if self.near is None:
+            return self.rates.prior(others, len(self.O))
+        if self.rates.sight is None:
+            return 0.0
+        if (i, j) == (0, len(self.O)):
+            new = fresh(self.table, self.O, self.near)
+        else:
+            new = np.empty((j - i, self.table.d))
+            for n in range(i, j):
+                at = self.table.neighbours[n]
+                alone = (self.near[at] == self.O[n]) & (self.O[at] == 0)
+                new[n - i] = np.count_nonzero(alone, axis=0)
+        levels = level(self.table, self.near[i:j], slice(i, j))
+        return self.rates.prior_near(levels, new, others > 0)
+
     def scores(self, i: int, j: int) -> Floats:
         """Return S for the points of objects i, …, j - 1, shape (n, d)."""
         a, b = self.offsets[i], self.offsets[j]
-        shared = self.shared[i:j] + self.rates.prior(self.holders - self.O[i:j], len(self.O))
+        shared = self.shared[i:j] + self.prior(i, j)
         S = self.table.product(self.labels, self.rates.right, a, b) + shared[self.table.owner[a:b] - i]
         if self.seen is not None:
             S += self.seen[a:b] @ self.O
@@ -186,7 +207,10 @@ class _State:
         if len(columns):
             self.O[i, columns] += occupied[columns]
             self.holders[columns] += occupied[columns]
-            self.shared[:, columns] += np.outer(self.rates.size[:, i], occupied[columns])
+            rows, size = row_of(self.rates.size, i)
+            self.shared[np.ix_(rows, columns)] += np.outer(size, occupied[columns])
+            if self.near is not None:
+                self.near[self.table.neighbours[i][:, None], columns] += occupied[columns]
         if self.seen is not None:
             a, b = self.offsets[i], self.offsets[i + 1]
             moved = np.flatnonzero(new != old)

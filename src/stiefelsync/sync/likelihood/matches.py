@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtri
 
 from stiefelsync.matching.matchings import Matchings
 
-if TYPE_CHECKING:
-    from stiefelsync.sync.likelihood.model import BlockCounts
-
-__all__ = ["MatchTable"]
+__all__ = ["MatchTable", "row_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,15 @@ class MatchTable:
         The problem.
     d
         Most labels there may be.
-    indptr, indices, weights
-        W without its diagonal, CSR of shape (m, m); weights are scaled to mean one.
-    counted
-        The last counts by their labels: the next question is mostly about the same ones.
+    indptr, indices, numbers
+        W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches.
     """
 
     matchings: Matchings
     d: int
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
-    weights: Floats
-    counted: dict[bytes, BlockCounts] = field(default_factory=dict, repr=False, compare=False)
+    numbers: NDArray[np.int32]
 
     @classmethod
     def of(cls, matchings: Matchings, d: int) -> MatchTable:
@@ -54,12 +51,27 @@ class MatchTable:
         [2, 1]
         """
         a, b = matchings.endpoints.T.astype(np.int32)
-        w = matchings.match_weights
-        w = w / w.mean() if len(w) else w
+        n = np.arange(len(a), dtype=np.int32)
         # In this order, entries below the diagonal first, every row arrives sorted.
-        both = sparse.coo_array((np.append(w, w), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
+        both = sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
         W: Any = both.tocsr()
         return cls(matchings, d, W.indptr.astype(np.int32, copy=False), W.indices.astype(np.int32, copy=False), W.data)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weights of the stored entries of W, scaled to mean one; shape (nnz,)."""
+        w = self.matchings.match_weights
+        return (w / w.mean() if len(w) else w)[self.numbers]
+
+    @cached_property
+    def weight_scores(self) -> Floats | None:
+        """Standard normal quantiles of the ranks of the matches' weights, shape (M,); None if all weights are equal."""
+        w = self.matchings.weights
+        if w is None or not len(w) or w.min() == w.max():
+            return None
+        values, inverse, counts = np.unique(w, return_inverse=True, return_counts=True)
+        middle = (np.cumsum(counts) - 0.5 * counts) / len(w)
+        return np.asarray(ndtri(middle)[inverse])
 
     @cached_property
     def owner(self) -> Ints:
@@ -72,9 +84,9 @@ class MatchTable:
         return np.ascontiguousarray(self.matchings.endpoints.T.astype(np.int32))
 
     @cached_property
-    def blocks(self) -> Ints:
-        """For every stored entry of W the block it lies in, as i·k + j; shape (nnz,)."""
-        return np.repeat(self.owner * self.matchings.n_objects, np.diff(self.indptr)) + self.partners
+    def pairs(self) -> Ints:
+        """For every stored entry of W the number of its pair of objects; shape (nnz,)."""
+        return self.matchings.match_pairs.astype(np.int64)[self.numbers]
 
     @cached_property
     def partners(self) -> Ints:
@@ -87,13 +99,27 @@ class MatchTable:
         return np.repeat(np.arange(self.matchings.n_points) * (self.d + 1) + 1, np.diff(self.indptr))
 
     @cached_property
-    def compared(self) -> Floats:
-        """1 where two objects were compared (share a match), else 0; shape (k, k)."""
-        k = self.matchings.n_objects
-        i, j = self.matchings.pair_objects.T
-        G = np.zeros((k, k))
-        G[i, j] = G[j, i] = 1
-        return G
+    def compared(self) -> Any:
+        """1 where two objects were compared (share a match), else 0; shape (k, k), dense or CSR."""
+        return self.between(np.ones(len(self.matchings.pair_objects)))
+
+    @cached_property
+    def partner_counts(self) -> Ints:
+        """Number of objects each object was compared with; shape (k,)."""
+        return np.bincount(self.matchings.pair_objects.ravel(), minlength=self.matchings.n_objects)
+
+    @cached_property
+    def neighbours(self) -> list[Ints]:
+        """The objects each object was compared with."""
+        i, j = self.matchings.pair_objects.T.astype(np.int64)
+        order = np.argsort(np.append(i, j), kind="stable")
+        return np.split(np.append(j, i)[order], np.cumsum(self.partner_counts)[:-1])
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all objects that have points were compared with each other."""
+        k = int(np.count_nonzero(self.matchings.sizes))
+        return 2 * len(self.matchings.pair_objects) == k * (k - 1)
 
     @cached_property
     def membership(self) -> Any:
@@ -102,15 +128,31 @@ class MatchTable:
         return sparse.csr_array((np.ones(m), np.arange(m), self.matchings.offsets), shape=(k, m))
 
     @cached_property
+    def rows(self) -> int:
+        """Rows of all blocks between compared objects, in both readings."""
+        return int(self.partner_counts @ self.matchings.sizes)
+
+    @cached_property
     def partial(self) -> bool:
         """Whether some point has no match in an object its own was compared with: only then X says anything."""
-        return len(self.indices) < int(self.compared.sum(axis=1) @ self.matchings.sizes)
+        return len(self.indices) < self.rows
 
     @cached_property
     def spread(self) -> float:
         """The logarithm of n, the mean size of an object: the ways to be matched wrongly."""
         sizes = self.matchings.sizes
         return float(np.log(max(float(sizes.mean()), 1.0))) if sizes.size else 0.0
+
+    def between(self, values: Floats) -> Any:
+        """Return the symmetric matrix, shape (k, k), of one value per compared pair; CSR where k is large."""
+        k = self.matchings.n_objects
+        i, j = self.matchings.pair_objects.T.astype(np.int64)
+        if k > _DENSE:
+            both = np.append(i, j), np.append(j, i)
+            return sparse.csr_array((np.append(values, values), both), shape=(k, k))
+        G = np.zeros((k, k))
+        G[i, j] = G[j, i] = values
+        return G
 
     def matrix(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
@@ -160,3 +202,17 @@ class MatchTable:
         known = np.flatnonzero(labels >= 0)
         U[known, labels[known]] = 1
         return U
+
+
+def row_of(matrix: Any, i: int) -> tuple[Ints, Floats]:
+    """Return where row i of a matrix over pairs of objects, dense or CSR, is stored, and its values there.
+
+    Examples
+    --------
+    >>> row_of(sparse.csr_array([[0.0, 2.0], [2.0, 0.0]]), 0)[1].tolist()
+    [2.0]
+    """
+    if isinstance(matrix, np.ndarray):
+        return np.arange(len(matrix)), matrix[i]
+    here = slice(matrix.indptr[i], matrix.indptr[i + 1])
+    return matrix.indices[here], matrix.data[here]

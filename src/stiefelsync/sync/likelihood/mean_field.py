@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.stiefel.product import sparse_product
+from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, soft_block_counts
 from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.model import BlockCounts, log_odds, soft_block_counts
+from stiefelsync.sync.likelihood.model import log_odds
 
 __all__ = ["mean_field", "sinkhorn"]
 
@@ -73,7 +74,7 @@ def mean_field(
     labels : (m,) int
         The start.
     blocks
-        Fix the rates, block by block, to those counted.
+        Fix the rates, block by block, to those counted. Matches with weights fix them too, to those of the start.
     tol
         Stop when not more than this share of the points wants to move.
 
@@ -89,10 +90,10 @@ def mean_field(
     >>> U.argmax(axis=1).tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    weights = table.weights
+    weights = np.ones(len(table.indices))
     fixed = None
-    if blocks is not None:
-        fixed = log_odds(table, blocks, blocks)
+    if blocks is not None or table.weight_scores is not None:
+        fixed = log_odds(table, block_counts(table, labels) if blocks is None else blocks, blocks)
         weights = fixed.right
     multiply = sparse_product(table.matrix(weights))
     U, n_iter, moved = table.one_hot(labels), 0, np.inf

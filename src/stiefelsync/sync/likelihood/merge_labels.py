@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import refine
 from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.model import BlockCounts, block_counts, log_likelihood, log_odds
+from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 
 __all__ = ["merge"]
 
@@ -44,16 +45,18 @@ def merge(
     >>> merge(table, np.array([0, 1, 1, 0, 2, 3]))[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    value = log_likelihood(table, labels)
+    counts = block_counts(table, labels)
+    value = log_likelihood(table, labels, counts)
     single = False
     for _ in range(max_rounds):
-        pairs = _pairs(table, labels, blocks)[: 1 if single else None]
+        pairs = _pairs(table, labels, counts, blocks)[: 1 if single else None]
         if not len(pairs):
             break
         tried = refine(table, _joined(table, labels, pairs), blocks=blocks)[0]
-        likelier = log_likelihood(table, tried)
+        after = block_counts(table, tried)
+        likelier = log_likelihood(table, tried, after)
         if likelier > value:
-            labels, value, single = tried, likelier, False
+            labels, value, counts, single = tried, likelier, after, False
         elif single or len(pairs) == 1:
             break
         else:
@@ -61,7 +64,7 @@ def merge(
     return labels, value
 
 
-def _pairs(table: MatchTable, labels: Ints, blocks: BlockCounts | None) -> Ints:
+def _pairs(table: MatchTable, labels: Ints, counts: BlockCounts, blocks: BlockCounts | None) -> Ints:
     """Return the pairs (larger, smaller) that gain by joining and are each other's best, best first."""
     d = table.d
     O = table.occupancy(labels)
@@ -69,7 +72,7 @@ def _pairs(table: MatchTable, labels: Ints, blocks: BlockCounts | None) -> Ints:
     apart = (_OVERLAP * np.minimum.outer(n, n) >= O.T @ O) & (n > 0) & (n > 0)[:, None]
     if not apart.any():
         return np.empty((0, 2), dtype=np.int64)
-    rates = log_odds(table, block_counts(table, labels), blocks)
+    rates = log_odds(table, counts, blocks)
     at = np.repeat(labels + 1, np.diff(table.indptr)) * (d + 1) + (labels + 1).take(table.indices)
     earned: Any = np.bincount(at, rates.right, minlength=(d + 1) ** 2)
     gain: Any = earned.reshape(d + 1, d + 1)[1:, 1:] + O.T @ (rates.size @ O)

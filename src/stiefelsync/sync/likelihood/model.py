@@ -13,10 +13,20 @@ count one half each. Against "c is absent everywhere else", giving label c to po
 with U (m, d) the labels as a 0/1 (or soft) matrix, O (k, d) the objects' occupied labels and n the size of an object.
 With β = γ this is the familiar score "matches minus θ times cluster size"; for full permutations it is W U alone.
 
-Labels have a prior: object i holds label c with a probability of c's own, these being beta distributed. A label that s
-other objects hold then earns log(s + κρ) − log(k − 1 − s + κ(1 − ρ)) more. All parameters are fitted to the labels; κ,
-by moments, is infinite and the prior constant when labels differ in size no more than chance. When a universe is
-chosen too large the fragments of its points do differ: the larger then attract, and the smaller empty out.
+Where matches have weights, α grows with the weight as the chance of being right does (`counts.Trust`).
+
+Labels have a prior. Where all objects are compared, an object holds label c with a probability of c's own, these being
+beta distributed with mean ρ and concentration κ; taking a label that s others hold earns log(s + κρ) − log(k − 1 − s +
+κ(1 − ρ)). κ, by moments, is infinite and the prior constant when labels differ in size no more than chance. When a
+universe is chosen too large the fragments of its points do differ: the larger then attract, and the smaller empty out.
+
+Where not all are compared, an object can only be expected to hold what objects it was compared with hold. The more of
+them do, the likelier: it holds c with a rate q_l that depends on their share, in five levels (`counts.Sight`), and of a
+label that none of them holds nothing is known. Taking label c at level l earns log q_l − log(1 − q_l), and costs
+−log(1 − q_0) for every compared object that had nobody near it with c and does not hold it either. A label whose holders
+no comparisons connect pays log d for every piece beyond the first: nothing says that they are the same.
+
+All parameters are fitted to the labels.
 """
 
 from __future__ import annotations
@@ -28,129 +38,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, xlogy
 
+from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts, level, near
 from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["BlockCounts", "LogOdds", "beta_fit", "block_counts", "log_likelihood", "log_odds", "soft_block_counts"]
+__all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class BlockCounts:
-    """What a labelling says about the matches, block by block; counts may be soft.
-
-    Attributes
-    ----------
-    right, present : (k, k)
-        Matches that join equal labels, and labels the two objects share.
-    holders : (d,)
-        Objects that hold each label.
-    found, matched, rows
-        Over all blocks and both readings: rows that are matched and have a partner; matched rows; rows.
-    """
-
-    right: Floats
-    present: Floats
-    holders: Floats
-    found: float
-    matched: float
-    rows: float
-
-    @property
-    def rates(self) -> tuple[float, float, float]:
-        """Smoothed p, r₁, r₀ over all blocks."""
-        right, present = float(self.right.sum()), float(self.present.sum())
-        p = min((right + 1) / (present + 2), 0.999)
-        r1 = min((max(self.found - right, 0.0) + 0.5) / (present + 2), 0.99 * (1 - p))
-        r0 = min((max(self.matched - self.found, 0.0) + 0.5) / (max(self.rows - present, 0.0) + 2), 0.99)
-        return p, r1, r0
-
-    @property
-    def reliability(self) -> tuple[Floats, Floats]:
-        """Right matches and shared labels of the blocks i < j that share any."""
-        upper = np.triu(self.present, 1) > 1e-6
-        return self.right[upper], self.present[upper]
-
-    @property
-    def popularity(self) -> tuple[float, float]:
-        """ρ and κ of the beta distribution of the labels' observation rates."""
-        held = self.holders[self.holders > 1e-6]
-        p, kappa = beta_fit(held, np.full(len(held), float(len(self.right))), least=1.0)
-        return min(max(p, 1e-3), 1 - 1e-3), kappa
-
-
-def beta_fit(hits: Floats, trials: Floats, *, least: float) -> tuple[float, float]:
-    """Return mean p and concentration κ of a beta distribution of success rates, by moments; κ = ∞ for equal rates.
-
-    Parameters
-    ----------
-    hits, trials : (n,)
-        Successes among trials of each of n binomial variables.
-    least
-        Lower bound of κ.
-
-    Examples
-    --------
-    >>> beta_fit(np.array([5.0, 5.0]), np.array([10.0, 10.0]), least=1.0)
-    (0.5, inf)
-    >>> beta_fit(np.array([0.0, 10.0]), np.array([10.0, 10.0]), least=1.0)
-    (0.5, 1.0)
-    """
-    if not len(trials):
-        return 0.5, np.inf
-    share, p = trials / trials.sum(), float(hits.sum() / trials.sum())
-    excess = float(share @ (hits / trials - p) ** 2 - share @ (p * (1 - p) / trials))
-    return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, least)
-
-
-def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
-    """Count right and wrong matches under labels, shape (m,); O(nnz + k²·d).
-
-    Examples
-    --------
-    >>> from stiefelsync.matching.matchings import Matchings
-    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
-    >>> block_counts(table, np.array([0, 1, 1])).right.tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
-    key = labels.tobytes()
-    if key not in table.counted:
-        table.counted.clear()
-        table.counted[key] = _block_counts(table, labels)
-    return table.counted[key]
-
-
-def _block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
-    k = table.matchings.n_objects
-    i, j = table.matchings.pair_objects.T.astype(np.int64)
-    right = np.zeros((k, k))
-    # No pair is without matches, so that every one of them has a sum of its own.
-    agree = table.agreeing(labels)
-    right[i, j] = right[j, i] = np.add.reduceat(agree, table.matchings.pair_start[:-1], dtype=np.int64)
-    O = table.occupancy(labels)
-    present = (O @ O.T) * table.compared
-    found = float(np.sum(table.seen_by(labels) * O)) if table.partial else float(present.sum())
-    return BlockCounts(right, present, O.sum(axis=0), found, *_rows(table))
-
-
-def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:
-    """Count expected right and wrong matches under soft labels U, shape (m, d), given W U; rates of blocks are equal.
-
-    O(m·d + k²·d), and O(nnz·d) more where objects are partial.
-    """
-    O = table.membership @ U
-    present = (O @ O.T) * table.compared
-    right = present * (float(np.sum(U * WU)) / max(float(present.sum()), 1.0))
-    found = float(present.sum())
-    if table.partial:
-        found = float(np.sum((table.by_object(np.ones(len(table.indices))).T @ U) * O))
-    return BlockCounts(right, present, O.sum(axis=0), found, *_rows(table))
-
-
-def _rows(table: MatchTable) -> tuple[float, float]:
-    """Return the matched rows and all rows of all blocks, in both readings."""
-    return float(len(table.indices)), float(table.compared.sum(axis=1) @ table.matchings.sizes)
 
 
 @dataclass(frozen=True)
@@ -160,41 +54,85 @@ class LogOdds:
     Attributes
     ----------
     right : (nnz,)
-        α times the weight of each stored entry of W.
+        α of each stored entry of W.
     scale
-        α where it is the same for all blocks, else None.
+        α where it is the same for all entries, else None.
     seen : (nnz,) or None
         β − γ of each stored entry; None when it carries no information.
-    size : (k, k)
+    size : (k, k), dense or CSR
         γ where two objects were compared (β when nothing is partial), else 0.
     popularity
-        ρ and κ of the prior.
+        ρ and κ of the prior, where all objects were compared.
+    sight : (5,) or None
+        The rates q of the prior where not.
     """
 
     right: Floats
     scale: float | None
     seen: Floats | None
-    size: Floats
+    size: Any
     popularity: tuple[float, float] = (0.5, np.inf)
+    sight: Floats | None = None
 
     def prior(self, holders: Floats, k: int) -> Floats | float:
-        """Return what the prior adds for labels that so many *other* objects, of k in all, hold."""
+        """Return what the prior adds for labels that so many *other* objects hold, all k having been compared."""
         p, kappa = self.popularity
         if not np.isfinite(kappa):
             return 0.0
         return np.asarray(np.log(holders + kappa * p) - np.log(np.maximum(k - 1 - holders, 0) + kappa * (1 - p)))
 
+    def prior_near(self, levels: Ints, fresh: Floats, elsewhere: NDArray[np.bool_]) -> Floats | float:
+        """Return what the prior adds where not all objects were compared; all of shape (n, d).
+
+        Parameters
+        ----------
+        levels
+            How many of the compared objects hold the label, see :func:`stiefelsync.sync.likelihood.counts.level`.
+        fresh
+            Compared objects that neither hold the label nor have another holder near.
+        elsewhere
+            Whether other objects hold the label.
+        """
+        if self.sight is None:
+            return 0.0
+        q = np.append(self.sight, 0.5)  # at level -1 nothing is known
+        logit = np.log(q) - np.log(1 - q)
+        begins = (levels < 0) & elsewhere
+        return np.asarray(logit[levels] + fresh * np.log(1 - q[0]) - np.where(begins, np.log(levels.shape[-1]), 0.0))
+
     def scores(self, table: MatchTable, U: Floats, earned: Floats) -> Floats:
         """Return S, shape (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``; O(m·d) unless partial."""
         O = table.membership @ U
         S = earned.copy()
-        shared = self.size @ O + self.prior(O.sum(axis=0) - O, len(O))
+        others = O.sum(axis=0) - O
+        if table.complete:
+            shared = self.size @ O + self.prior(others, len(O))
+        else:
+            n = near(table, O)
+            shared = self.size @ O + self.prior_near(level(table, n), fresh(table, O, n), others > 0.5)
         if self.seen is not None:
             M = table.by_object(0.5 * self.seen)
             S += M @ O
             shared += M.T @ U
         S += shared[table.owner]
         return S
+
+
+def fresh(table: MatchTable, O: Floats, n: Floats) -> Floats:
+    """Return how many objects compared with each neither hold a label nor have another holder of it near; (k, d).
+
+    `O` says who holds what, and n = near(O) how many of the compared objects do.
+
+    Examples
+    --------
+    >>> from stiefelsync.matching.matchings import Matchings
+    >>> chain = MatchTable.of(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1]), 1)
+    >>> O = np.array([[1.0], [0.0], [0.0]])
+    >>> fresh(chain, O, near(chain, O)).ravel().tolist()
+    [1.0, 1.0, 0.0]
+    """
+    once, never = np.maximum(1 - np.abs(n - 1), 0) * (1 - O), (1 - np.minimum(n, 1)) * (1 - O)
+    return np.asarray(O * (table.compared @ once) + (1 - O) * (table.compared @ never))
 
 
 def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None = None) -> LogOdds:
@@ -215,28 +153,33 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
     if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
     R1 = (1 - P) * (r1 / (1 - p))
-    alpha = np.maximum(np.log(P) - np.log(R1) + table.spread, 0)
+    alpha = np.log(P) - np.log(R1) + table.spread
     beta = np.log(R1) - np.log(r0)
     gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
 
     def each(value: Any) -> Any:
-        return value if np.ndim(value) == 0 else value.ravel()[table.blocks]
+        return np.full(len(table.indices), value) if np.ndim(value) == 0 else value[table.pairs]
 
+    right = each(alpha)
+    if counts.trust is not None:
+        right = right + counts.trust.odds[table.numbers]
+    size = table.between(gamma) if np.ndim(gamma) else gamma * table.compared
     return LogOdds(
-        right=each(alpha) * table.weights,
-        scale=float(alpha) if np.ndim(alpha) == 0 else None,
-        seen=each(beta - gamma) * np.ones(len(table.indices)) if table.partial else None,
-        size=gamma * table.compared,
-        popularity=counts.popularity,
+        right=np.maximum(right, 0),
+        scale=max(float(alpha), 0.0) if np.ndim(alpha) == 0 and counts.trust is None else None,
+        seen=each(beta - gamma) if table.partial else None,
+        size=size,
+        popularity=counts.popularity if table.complete else (0.5, np.inf),
+        sight=None if counts.sight is None else counts.sight.rates,
     )
 
 
-def log_likelihood(table: MatchTable, labels: Ints) -> float:
+def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None = None) -> float:
     """Return the log-likelihood of matches and labels, all rates and their spread fitted to the labels.
 
-    The number of right matches of a block is beta-binomial, and so is the number of objects that hold a label (an
-    unmatched point holds one of its own); the rest is multinomial. Comparable between labellings of one problem;
-    O(nnz + k²·d).
+    The number of right matches of a block is beta-binomial; so is, where all objects were compared, the number of
+    objects that hold a label (an unmatched point holds one of its own), for other problems see `Sight`; the rest is multinomial, and weights add their own. Comparable between
+    labellings of one problem; O(nnz + P·d). `counts` are those of the labels, if known.
 
     Examples
     --------
@@ -245,19 +188,22 @@ def log_likelihood(table: MatchTable, labels: Ints) -> float:
     >>> log_likelihood(table, np.array([0, 1, 1, 0, 0, 1])) > log_likelihood(table, np.array([0, 1, 0, 1, 0, 1]))
     True
     """
-    counts = block_counts(table, labels)
-    held = np.append(counts.holders[counts.holders > 0], np.ones(int((labels < 0).sum())))
-    binomial = _beta_binomial(*counts.reliability, least=0.5)
-    binomial += _beta_binomial(held, np.full(len(held), float(len(counts.right))), least=1.0)
-    present = float(counts.present.sum())
-    wrong = max(counts.found - float(counts.right.sum()), 0.0)
+    counts = block_counts(table, labels) if counts is None else counts
+    value = _beta_binomial(*counts.reliability, least=0.5)
+    if counts.sight is None:
+        held = np.append(counts.holders[counts.holders > 0], np.ones(int((labels < 0).sum())))
+        value += _beta_binomial(held, np.full(len(held), float(counts.n_objects)), least=1.0)
+    else:
+        value += counts.sight.log_likelihood - counts.sight.apart * np.log(table.d)
+    right, present = 2 * float(counts.right.sum()), 2 * float(counts.present.sum())
+    wrong = max(counts.found - right, 0.0)
     stray = max(counts.matched - counts.found, 0.0)
     rest = (
         _profile(wrong, max(present - counts.found, 0.0))
         + _profile(stray, max(counts.rows - present - stray, 0.0))
         - (wrong + stray) * table.spread
     )
-    return binomial + 0.5 * rest
+    return value + 0.5 * rest + (0.0 if counts.trust is None else counts.trust.gain)
 
 
 def _beta_binomial(hits: Floats, trials: Floats, least: float) -> float:

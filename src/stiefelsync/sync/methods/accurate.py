@@ -12,11 +12,12 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
-from stiefelsync.sync.likelihood.model import BlockCounts, beta_fit, block_counts, log_odds
+from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
@@ -193,3 +194,7 @@ class _Search:
         P, _ = sample(T, self.table, self.labels, rng=self.rng)
         labels, promised, expected = decide(P, self.table, self.labels)
         return (labels, promised) if promised > expected + _PROMISE else (self.labels, expected)
+
+
+def improve(table: MatchTable, labels: Ints) -> Ints:
+    return merge(table, refine(table, labels)[0])[0]
