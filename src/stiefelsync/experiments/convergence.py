@@ -54,63 +54,65 @@ def _toys(records: Sequence[Record], criterion: str) -> list[Record]:
 
 def evaluate(records: Sequence[Record]) -> list[Verdict]:
     """Judge what the paper says of convergence, per seed, and the toy example."""
-    verdicts = []
     plain, ours = _runs(records, "none"), _runs(records, "gradient")
-    if plain and ours:
-        gap = [_difference(a, b) for a, b in zip(plain, ours, strict=True)]
-        short = [1 - record.result["objective"][-1] / record.result["optimum"] for record in ours]
-        far = [record.result["distance"][-1] for record in ours]
-        grown = {
-            step: [
-                r.result["secondary"][-1] / abs(max(p.result["secondary"])) for r, p in zip(runs, plain, strict=True)
-            ]
-            for step in STYLES
-            if step != "none" and (runs := _runs(records, step))
-        }
-        verdicts = [
-            judge(
-                "The algorithm has the same convergence behaviour as the Orthogonal Iteration (Lemma 3)",
-                [value < 1e-6 for value in gap],
-                False,
-                f"largest relative difference of f at any iteration, same start: {max(gap):.1e}",
-            ),
-            judge(
-                "The algorithm finds a globally optimal solution of Problem (1)",
-                [value < 1e-6 for value in short],
-                False,
-                f"1 − f(U)/f(V) after {ours[0].result['iterations']} iterations, V the eigenvectors: at most"
-                f" {max(short):.1e} (below 10⁻⁶ asked)",
-            ),
-            judge(
-                "U_t converges to the dominant subspace",
-                [value < 1e-2 for value in far],
-                False,
-                f"sine of the largest angle to it after {ours[0].result['iterations']} iterations:"
-                f" {min(far):.1e} to {max(far):.1e} (below 10⁻² asked)",
-            ),
-            judge(
-                "The steps promote sparsity: g ends higher than any g of the Orthogonal Iteration",
-                [value > 1 for found in grown.values() for value in found],
-                False,
-                "g relative to the Orthogonal Iteration's highest: "
-                + ", ".join(f"{step} {np.mean(found):.1f}" for step, found in grown.items()),
-            ),
-        ]
     primary, both = (_toys(records, criterion) for criterion in CRITERIA)
-    if primary and both:
-        before, after = ([record.result["peak"] for record in runs] for runs in (primary, both))
-        verdicts.append(
-            judge(
-                "(reference) diag(1, 1, 1, ½, ½, ½), d = 3, stops too early under the primary criterion alone and"
-                " becomes sparse under both",
-                [a < 0.99 <= b for a, b in zip(before, after, strict=True)],
-                bool(np.mean(before) < 0.99 <= np.mean(after)),
-                f"share of U's square in the largest entries of its rows: {np.mean(before):.3f} after"
-                f" {np.mean([r.result['iterations'] for r in primary]):.0f} iterations, {np.mean(after):.3f} after"
-                f" {np.mean([r.result['iterations'] for r in both]):.0f}",
-            )
-        )
-    return verdicts
+    verdicts = _judge_runs(records, plain, ours) if plain and ours else []
+    return [*verdicts, _judge_toys(primary, both)] if primary and both else verdicts
+
+
+def _judge_runs(records: Sequence[Record], plain: Sequence[Record], ours: Sequence[Record]) -> list[Verdict]:
+    """Judge the claims on runs with and without the sparsity-promoting rotation, from the same starts."""
+    gap = [_difference(a, b) for a, b in zip(plain, ours, strict=True)]
+    short = [1 - record.result["objective"][-1] / record.result["optimum"] for record in ours]
+    far = [record.result["distance"][-1] for record in ours]
+    grown = {
+        step: [r.result["secondary"][-1] / abs(max(p.result["secondary"])) for r, p in zip(runs, plain, strict=True)]
+        for step in STYLES
+        if step != "none" and (runs := _runs(records, step))
+    }
+    return [
+        judge(
+            "The algorithm has the same convergence behaviour as the Orthogonal Iteration (Lemma 3)",
+            [value < 1e-6 for value in gap],
+            False,
+            f"largest relative difference of f at any iteration, same start: {max(gap):.1e}",
+        ),
+        judge(
+            "The algorithm finds a globally optimal solution of Problem (1)",
+            [value < 1e-6 for value in short],
+            False,
+            f"1 − f(U)/f(V) after {ours[0].result['iterations']} iterations, V the eigenvectors: at most"
+            f" {max(short):.1e} (below 10⁻⁶ asked)",
+        ),
+        judge(
+            "U_t converges to the dominant subspace",
+            [value < 1e-2 for value in far],
+            False,
+            f"sine of the largest angle to it after {ours[0].result['iterations']} iterations:"
+            f" {min(far):.1e} to {max(far):.1e} (below 10⁻² asked)",
+        ),
+        judge(
+            "The steps promote sparsity: g ends higher than any g of the Orthogonal Iteration",
+            [value > 1 for found in grown.values() for value in found],
+            False,
+            "g relative to the Orthogonal Iteration's highest: "
+            + ", ".join(f"{step} {np.mean(found):.1f}" for step, found in grown.items()),
+        ),
+    ]
+
+
+def _judge_toys(primary: Sequence[Record], both: Sequence[Record]) -> Verdict:
+    """Judge the claim on the toy example under each stopping criterion."""
+    before, after = ([record.result["peak"] for record in runs] for runs in (primary, both))
+    return judge(
+        "(reference) diag(1, 1, 1, ½, ½, ½), d = 3, stops too early under the primary criterion alone and"
+        " becomes sparse under both",
+        [a < 0.99 <= b for a, b in zip(before, after, strict=True)],
+        bool(np.mean(before) < 0.99 <= np.mean(after)),
+        f"share of U's square in the largest entries of its rows: {np.mean(before):.3f} after"
+        f" {np.mean([r.result['iterations'] for r in primary]):.0f} iterations, {np.mean(after):.3f} after"
+        f" {np.mean([r.result['iterations'] for r in both]):.0f}",
+    )
 
 
 def _difference(a: Record, b: Record) -> float:

@@ -75,7 +75,7 @@ class Line:
         return Task(problem, self.method, seed, self.options, keep=keep)
 
     def owns(self, record: Record) -> bool:
-        """Tell whether a record is one of this method."""
+        """Return whether a record is one of this method."""
         task = record.task
         return task.method == self.method and task.options == self.options and task.action == "synchronise"
 

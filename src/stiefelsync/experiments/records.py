@@ -125,11 +125,11 @@ class Store:
                 )
 
     def has_result(self, task: Task) -> bool:
-        """Tell whether a task is done."""
+        """Return whether a task is done."""
         return task.key in self._results
 
     def has_timing(self, task: Task) -> bool:
-        """Tell whether a task was timed alone."""
+        """Return whether a task was timed alone."""
         return task.key in self._timings or self._results.get(task.key, {}).get("seconds") is not None
 
     def add(self, task: Task, measured: Mapping[str, Any], *, alone: bool) -> None:

@@ -150,7 +150,7 @@ class Format:
     def check(self, verb: str, options: Mapping[str, Any]) -> None:
         """Raise :class:`InputError` for an option that reading or writing (`verb`) does not know.
 
-        So it is for a value that is no number, or below 0, where the default is a number with a fraction.
+        The same holds for a value that is not a number, or below 0, where the default is a number with a fraction.
         """
         known = self.read_options if verb == "read" else self.write_options
         parameters = inspect.signature(self.read if verb == "read" else self.write).parameters

@@ -17,6 +17,7 @@ from stiefelsync.stiefel.subspace import dominant_subspace
 __all__ = ["UniverseEstimate", "estimate_universe"]
 
 _CLEAR = 3.0  # a gap is clear when it is so many times the next largest
+_SOUGHT = 1.25  # a gap is sought up to this multiple of the eigenvalues' sum, which rather exceeds d
 _MARGIN = 1.1  # too small a universe cannot be repaired, too large a one can
 _DENSE = 2_000  # points up to which all eigenvalues are computed
 _WORK = 100_000_000  # multiplications in one product of W with the vectors sought, for larger components
@@ -103,7 +104,7 @@ def _count(
     if trace <= least + 0.5:
         # The sum rather exceeds d, and d is at least the number of points one object has here.
         return least
-    most = min(math.ceil(1.25 * trace) + 1, len(points) - 1)
+    most = min(math.ceil(_SOUGHT * trace) + 1, len(points) - 1)
     values = _largest_eigenvalues(W, points, inverse_degree, most + 1)
     if values is None or most - least < 2:
         return None
@@ -115,7 +116,7 @@ def _count(
 def _largest_eigenvalues(
     W: sparse.csr_array, points: NDArray[np.int64], inverse_degree: NDArray[np.float64], count: int
 ) -> NDArray[np.float64] | None:
-    """Return the `count` largest eigenvalues of D^-½ W D^-½ on the given points, largest first, or None if too dear."""
+    """Return the `count` largest eigenvalues of D^-½ W D^-½ on some points, largest first, or None if too expensive."""
     scale = np.sqrt(inverse_degree[points])
     block: Any = W[points][:, points]
     if len(points) > _DENSE and block.nnz * count > _WORK:

@@ -128,7 +128,7 @@ def check_page(path: Path) -> None:
             start = opened.read(64).lstrip().lower()
         if start and not start.startswith((b"<!doctype html", b"<html")):
             raise InputError(f"{path} is no web page, so the report does not overwrite it; choose another name")
-    _jinja2()
+    _template()
 
 
 def render(
@@ -161,22 +161,17 @@ def render(
     >>> "<h1><bdi>Twins &amp; co</bdi></h1>" in render(difference(problem, problem), title="Twins & co")
     True
     """
-    jinja2 = _jinja2()
+    template = _template()
     from markupsafe import Markup  # comes with jinja2
 
     confidence = result.confidence if result is not None and result.outcome.labels is not None else None
     names = found.input.names or [str(i) for i in range(found.input.n_objects)]
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
-    pictures, missing = (None, []) if images is None else _pictures(found, worst, table.objects[table.embedded], images)
+    pictures, missing = _pictures(found, worst, table.objects[table.embedded], images)
     noun = "image" if pictures and (pictures.sizes or found.input.coordinates is None) else "object"
-    resource = files("stiefelsync.report")
-    script, style, template = (
-        resource.joinpath(f"report.{ending}").read_text(encoding="utf-8") for ending in ("js", "css", "html.j2")
-    )
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["number"] = "{:,}".format
-    page: str = environment.from_string(template).render(
+    script, style = (_resource(f"report.{ending}") for ending in ("js", "css"))
+    rendered: str = template.render(
         title=title or "Before and after synchronisation",
         version=__version__,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -201,7 +196,7 @@ def render(
         max_listed=MAX_LISTED,
         data=_data(found, table, names, confidence, pictures),
     )
-    return page
+    return rendered
 
 
 def _data(
@@ -224,8 +219,12 @@ def _data(
     }
 
 
-def _pictures(found: Difference, worst: Sequence[Conflict], pairs: Any, folder: Path) -> tuple[Pictures, list[str]]:
+def _pictures(
+    found: Difference, worst: Sequence[Conflict], pairs: Any, folder: Path | None
+) -> tuple[Pictures | None, list[str]]:
     """Take the pictures the page needs, and say which are missing."""
+    if folder is None:
+        return None, []
     names = found.input.names
     if names is None:
         raise InputError("images are found by the names of the objects, but these objects have no names")
@@ -274,9 +273,16 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _jinja2() -> Any:
+def _resource(name: str) -> str:
+    return files("stiefelsync.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _template() -> Any:
+    """Return the page without its content."""
     try:
         import jinja2
     except ImportError as error:
         raise MissingExtraError("a report", "jinja2", "report") from error
-    return jinja2
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters["number"] = "{:,}".format
+    return environment.from_string(_resource("report.html.j2"))

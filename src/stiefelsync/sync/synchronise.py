@@ -98,7 +98,7 @@ def synchronise(
 
 
 def fits(matchings: Matchings, universe: int) -> bool:
-    """Tell whether an m×d array for a universe of that size is small enough for the dense methods.
+    """Return whether an m×d array for a universe of that size is small enough for the dense methods.
 
     Examples
     --------

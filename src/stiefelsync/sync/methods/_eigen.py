@@ -93,7 +93,7 @@ def signs(x: Floats) -> Floats:
 
 
 def is_full(sizes: NDArray[np.int32], universe: int) -> bool:
-    """Tell whether every object that has points sees the whole universe, so that all matchings are permutations.
+    """Return whether every object that has points sees the whole universe, so that all matchings are permutations.
 
     Examples
     --------
