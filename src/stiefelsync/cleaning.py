@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
-from stiefelsync.io.dispatch import read
+from stiefelsync.io.colmap_verify import can_verify
+from stiefelsync.io.dispatch import as_path, detect, find, read
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
 from stiefelsync.io.route import Route, plan_route
@@ -54,6 +55,8 @@ class Cleaned:
         Sentences on what of the answer the file does not hold.
     certificate
         Whether the upper bound of the objective was asked for.
+    advice
+        Sentences on how a file like the input is better dealt with.
     next_command
         What to type next to go on with the file, where its format knows that.
     seconds
@@ -70,6 +73,7 @@ class Cleaned:
     written: Written | None
     lost: tuple[str, ...]
     certificate: bool
+    advice: tuple[str, ...]
     next_command: str | None
     seconds: float
 
@@ -90,6 +94,7 @@ class Cleaned:
             "conflicts_before": counts.conflicts_before,
             "conflicts_after": counts.conflicts_after,
             "lost": list(self.lost),
+            "advice": list(self.advice),
             "seconds_in_all": self.seconds,
         }
         if written is not None and written.target:
@@ -117,6 +122,7 @@ def clean(
     add: bool | None = None,
     certificate: bool = False,
     force: bool = False,
+    before_verification: bool = False,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
     **options: Any,
@@ -149,6 +155,9 @@ def clean(
         Whether to compute an upper bound of the objective, which may take longer than the rest.
     force
         Whether outputs that are there already are replaced.
+    before_verification
+        Of a COLMAP database: read the raw matches and write raw matches, to be verified next. Where pycolmap is
+        installed they are verified at once.
     **options
         Of the formats and of the method; each goes to all that know it.
 
@@ -170,6 +179,8 @@ def clean(
     (2, 1, 3)
     """
     began = time.perf_counter()
+    if before_verification:
+        options = _before_verification(as_path(input), format) | options
     chosen = _chosen(method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
@@ -195,10 +206,12 @@ def clean(
             notes = _notes(found, counts, written, route)
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
-    go_on = route.writer.next_command
+    go_on, told = route.writer.next_command, route.reader.advice
+    advice = () if told is None or before_verification else tuple(told(route.source))
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),
-        certificate, None if go_on is None else go_on(route.target, written, photographs), time.perf_counter() - began,
+        certificate, advice, None if go_on is None else go_on(route.target, written, photographs),
+        time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -220,6 +233,14 @@ def _on_workers(
     answer = distributed.synchronise(problem, client=client, callback=callback)
     assert isinstance(answer, Synchronisation)
     return answer
+
+
+def _before_verification(source: Path, format: str | None) -> dict[str, Any]:
+    """Return the options for raw matches in, raw matches out."""
+    known = detect(source) if format is None else find(format)
+    if known.name != "colmap":
+        raise InputError(f"before_verification is for COLMAP databases; {source} is of the format {known.name!r}")
+    return {"source": "matches", "target": "matches", "verify": can_verify()}
 
 
 def _chosen(method: str, universe: str | int, options: Mapping[str, Any]) -> Method:

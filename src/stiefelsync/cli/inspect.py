@@ -11,7 +11,7 @@ from stiefelsync import io
 from stiefelsync.cli.options import Format, Input, Json, Options, Quiet, Seed, parse_options
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.errors import counted
-from stiefelsync.matching.inspection import NEAR, Inspection, inspect
+from stiefelsync.matching.inspection import Inspection, inspect
 
 __all__ = ["run"]
 
@@ -36,11 +36,14 @@ def run(
     Example: stiefelsync inspect database.db --max-conflicts 0
     """
     found = inspect(io.read(input, format, **parse_options(option)), rng=seed)
+    known = io.detect(input) if format is None else io.FORMATS[format]
+    advice = [] if known.advice is None else known.advice(input)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:
-        show_json({"input": str(input), **asdict(found), "max_conflicts": max_conflicts, "exceeded": exceeded})
+        told = {"worth": found.worth, "advice": advice, "max_conflicts": max_conflicts, "exceeded": exceeded}
+        show_json({"input": str(input), **asdict(found), **told})
     elif not quiet:
-        show(facts(str(input), _lines(found)))
+        show(facts(str(input), _lines(found)), *advice)
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:
@@ -66,10 +69,12 @@ def _lines(found: Inspection) -> dict[str, str]:
     )
     lines["conflicts"] = f"{number(found.conflicts)} (components with two points of one object)"
     if found.conflicts_apart is not None:
-        lines[f"at {NEAR:g} px"] = f"{number(found.conflicts_apart)} (with two such points farther apart than that)"
+        lines[f"at {found.near:g} px"] = (
+            f"{number(found.conflicts_apart)} (with two such points farther apart than that)"
+        )
     if found.cycle_error is None:
         nothing = f"unknown (no cycle of three {'matches' if found.triplets else 'objects'})"
-        return lines | {"cycle error": nothing, "wrong matches": nothing}
+        return lines | {"cycle error": nothing, "wrong matches": nothing} | _doubts(found)
     basis = f"{counted(found.cycles, 'cycle')} in {counted(found.triplets, 'triplet')} of objects"
     lines["cycle error"] = f"{percent(found.cycle_error)} of the cycles of three matches do not close ({basis})"
     lines["wrong matches"] = (
@@ -77,4 +82,14 @@ def _lines(found: Inspection) -> dict[str, str]:
         if found.wrong_share is None
         else f"about {percent(found.wrong_share)}, if errors are independent"
     )
-    return lines
+    return lines | _doubts(found)
+
+
+def _doubts(found: Inspection) -> dict[str, str]:
+    lines = {}
+    if found.alone_share is not None and found.doubtful_share is not None and found.hopeless_pairs is not None:
+        lines["doubtful"] = (
+            f"{percent(found.alone_share)} of the matches move unlike their neighbours, "
+            f"{percent(found.doubtful_share)} more are doubtful; {counted(found.hopeless_pairs, 'pair')} mostly wrong"
+        )
+    return lines | {"worth it": found.worth}

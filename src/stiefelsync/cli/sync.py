@@ -49,6 +49,10 @@ def run(
         Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")
     ] = None,
     images: Images = None,
+    before_verification: Annotated[
+        bool,
+        typer.Option("--before-verification", help="COLMAP: clean the raw matches; pycolmap, if there, verifies them."),
+    ] = False,
     option: Options = [],  # noqa: B006  typer copies it
     start: Annotated[
         Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
@@ -74,6 +78,7 @@ def run(
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
     Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
+    Example: stiefelsync sync database.db --before-verification -o clean.db
     """
     many = workers is not None or scheduler is not None
     with progress(f"synchronising {input.name}", quiet=quiet) as callback, ExitStack() as stack:
@@ -81,13 +86,13 @@ def run(
         done = clean(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
-            start=start, client=client,
+            start=start, client=client, before_verification=before_verification,
             **parse_options(option),
         )  # fmt: skip
     if json:
         show_json(done.as_dict() | {"seed": seed})
     elif not quiet:
-        show(facts(f"{input} → {output}", _lines(done)), *done.lost)
+        show(facts(f"{input} → {output}", _lines(done)), *done.lost, *done.advice)
         if done.next_command is not None:
             show("", "next:", f"  {done.next_command}")
 

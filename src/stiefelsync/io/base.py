@@ -117,6 +117,8 @@ class Format:
         ``next_command(path, written, images)``: what to type next to go on with a file that was written.
     check_comparable
         Raises :class:`InputError` where what two files give when read as usual cannot be compared.
+    advice
+        ``advice(path)``: sentences on how a file is best dealt with.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Format:
     files: tuple[str, ...] = ()
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
     check_comparable: Callable[[Path, Path], None] | None = None
+    advice: Callable[[Path], list[str]] | None = None
 
     @property
     def read_options(self) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.colmap_create import create
+from stiefelsync.io.colmap_verify import advice
+from stiefelsync.io.colmap_verify import verify as run_verification
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.copies import representatives
@@ -244,6 +246,7 @@ def write(
     source: str | None = None,
     target: str | None = None,
     merge_px: float = 0.0,
+    verify: bool = False,
     cameras: str | Path | None = None,
     photos: str | Path | None = None,
     shift: float = 0.0,
@@ -262,6 +265,8 @@ def write(
     merge_px
         The distance the matches were read with. Matches are kept by the points that stand for their ends, so several
         copies of a keypoint may stay in one track.
+    verify
+        Whether COLMAP (pycolmap) verifies all raw matches that are written.
     cameras, photos, shift
         Of a new database: a CSV file of cameras, a folder of photographs, what to add to positions.
 
@@ -276,6 +281,8 @@ def write(
         raise unknown_name("target", target, TABLES)
     if like is None or not is_sqlite(like):
         create(content.matchings, path, cameras=cameras, photos=photos, shift=shift)
+        if verify:
+            run_verification(path, read(path, source="matches"))
         return None
     for name, value in (("cameras", cameras), ("photos", photos), ("shift", shift)):
         if value:
@@ -285,10 +292,10 @@ def write(
         _check_triggers(original, like)
         images = _load_images(original, like)
         fitted = _fitted(content, images, like)
-        source, read = _load_source(original, source, images, like)
+        source, given = _load_source(original, source, images, like)
         target = target or source
-        rows = read if target == source else _load_rows(original, target, images, like)
-        changed, written = _changes(rows, fitted, images, _stands(read, images, merge_px))
+        rows = given if target == source else _load_rows(original, target, images, like)
+        changed, written = _changes(rows, fitted, images, _stands(given, images, merge_px))
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 distrust(copy)
@@ -300,6 +307,9 @@ def write(
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
+    if verify:
+        run_verification(path, read(path, source="matches"))
+        dropped = 0
     return replace(written, source=source, target=target, to_verify=dropped, merged=merge_px)
 
 
@@ -430,6 +440,11 @@ def loses(matchings: Matchings) -> list[str]:
     return losses(matchings, "A COLMAP database", weights=False)
 
 
+def _table_to_map(written: Written | None) -> str | None:
+    """Return the table that was written if that says all; raw matches may have been verified since."""
+    return None if written is None or written.target == "matches" else written.target
+
+
 COLMAP = register(
     Format(
         "colmap",
@@ -441,9 +456,10 @@ COLMAP = register(
         loses,
         adds=False,
         next_command=lambda path, written, images: next_command(
-            path, target=None if written is None else written.target, images="IMAGES" if images is None else images
+            path, target=_table_to_map(written), images="IMAGES" if images is None else images
         ),
         check_comparable=check_same_table,
         files=("cameras",),
+        advice=advice,
     )
 )

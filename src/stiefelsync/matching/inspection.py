@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching._canonical import Repair
+from stiefelsync.matching.copies import resolution
+from stiefelsync.matching.doubt import doubt
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
+from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
 
 __all__ = ["FEW", "NEAR", "Inspection", "are_normalised", "inspect"]
 
@@ -19,6 +22,8 @@ NEAR = 10.0
 """Pixels within which structure-from-motion programs take two keypoints of one image for one."""
 HALF = 0.55
 """Half the larger side of an image in OpenSfM's coordinates, with room for positions a little outside."""
+FEW_CONFLICTS, FEW_DOUBTFUL = 0.01, 0.015
+"""Shares of components in conflict and of doubtful matches below which reconstructions hardly change."""
 FEW = 30
 """Cycles of three matches below which nothing is said about the share of wrong matches."""
 
@@ -40,7 +45,7 @@ class Inspection:
     conflicts
         Components that hold two points of one object.
     conflicts_apart
-        Those of them with two such points more than 10 px apart; None without coordinates in pixels.
+        Those of them with two such points more than `near` pixels apart; None without coordinates in pixels.
     cycle_error, cycle_error_uncertainty
         Share of the cycles of three matches that do not close, and its standard error where cycles were sampled; None
         where there is no such cycle.
@@ -49,6 +54,13 @@ class Inspection:
     wrong_share
         Share of wrong matches that would explain it if errors were independent, 1 - (1 - cycle error)^(1/3); None where
         fewer than 30 cycles speak.
+    near
+        The distance behind `conflicts_apart`: 10 px, or one and a half cells of a coarser grid that positions lie on.
+    alone_share, doubtful_share
+        Share of the matches that move with none of their neighbours, and of those that neighbours and third objects
+        make doubtful besides; None without positions, or where neighbours do not move alike.
+    hopeless_pairs
+        Pairs of objects most of whose matches have little support; None as above.
     repair
         What was dropped to make the matches one-to-one, if anything was.
     """
@@ -68,7 +80,22 @@ class Inspection:
     cycles: int
     triplets: int
     wrong_share: float | None
+    near: float | None
+    alone_share: float | None
+    doubtful_share: float | None
+    hopeless_pairs: int | None
     repair: Repair | None
+
+    @property
+    def worth(self) -> str:
+        """Whether synchronising is worth while, in a sentence."""
+        apart = self.conflicts if self.conflicts_apart is None else self.conflicts_apart
+        doubtful = (self.alone_share or 0.0) + (self.doubtful_share or 0.0)
+        if not self.conflicts and doubtful < FEW_DOUBTFUL:
+            return "no: the matches are consistent"
+        if apart < FEW_CONFLICTS * self.components and doubtful < FEW_DOUBTFUL:
+            return "hardly: few conflicts, few doubtful matches; COLMAP's global mapper will show no difference"
+        return "yes: conflicts or doubtful matches enough to matter"
 
 
 def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) -> Inspection:
@@ -81,8 +108,9 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
 
     Notes
     -----
-    O(m log m + M) and the cost of :func:`cycle_error`. A cycle of three matches closes if all are right and, but for
-    chance, only then; with independent errors of share e that is (1 - e)³ of them.
+    O(m log m + M) and the cost of :func:`cycle_error` and, with positions, of :func:`neighbour_support`. A cycle of
+    three matches closes if all are right and, but for chance, only then; with independent errors of share e that is
+    (1 - e)³ of them.
 
     Examples
     --------
@@ -97,7 +125,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
     sizes = np.bincount(labels[matched])
     found = conflicts(matchings, labels)
     error = cycle_error(matchings, rng=rng)
-    in_pixels = matchings.coordinates is not None and not are_normalised(matchings.coordinates)
+    near, (alone, doubtful, hopeless) = _near(matchings), _doubts(matchings)
     return Inspection(
         objects=k,
         points=matchings.n_points,
@@ -108,14 +136,38 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         components=int((sizes > 0).sum()),
         largest_component=int(sizes.max(initial=0)),
         conflicts=found.count,
-        conflicts_apart=_apart(matchings, labels) if in_pixels else None,
+        conflicts_apart=None if near is None else _apart(matchings, labels, near),
         cycle_error=error.value if error.judged else None,
         cycle_error_uncertainty=error.standard_error if error.judged else None,
         cycles=error.judged,
         triplets=error.triplets,
         wrong_share=1 - (1 - error.value) ** (1 / 3) if error.judged >= FEW else None,
+        near=near,
+        alone_share=alone,
+        doubtful_share=doubtful,
+        hopeless_pairs=hopeless,
         repair=matchings.repair,
     )
+
+
+def _near(matchings: Matchings) -> float | None:
+    """Return how many pixels apart two points of one object may be that are taken for one; None if not in pixels."""
+    if matchings.coordinates is None or are_normalised(matchings.coordinates):
+        return None
+    cells = resolution(matchings.coordinates, matchings.offsets)
+    return max(NEAR, 1.5 * float(np.median(cells)) if len(cells) else 0.0)
+
+
+def _doubts(matchings: Matchings) -> tuple[float | None, float | None, int | None]:
+    """Return the shares of matches that move alone and of doubtful ones, and the number of hopeless pairs."""
+    if matchings.coordinates is None or not matchings.n_matches:
+        return None, None, None
+    support = neighbour_support(matchings)
+    known = np.isfinite(support)
+    if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
+        return None, None, None
+    alone, found = support == 0, doubt(matchings, support)
+    return float(alone.mean()), float((found.matches & ~alone).mean()), int(found.hopeless.sum())
 
 
 def are_normalised(coordinates: NDArray[Any] | None) -> bool:
@@ -134,8 +186,8 @@ def are_normalised(coordinates: NDArray[Any] | None) -> bool:
     return bool((np.abs(known) <= HALF).all() and (known < 0).any())
 
 
-def _apart(matchings: Matchings, labels: NDArray[np.int64]) -> int:
-    """Count the components that hold two points of one object more than `NEAR` pixels apart."""
+def _apart(matchings: Matchings, labels: NDArray[np.int64], near: float) -> int:
+    """Count the components that hold two points of one object more than `near` pixels apart."""
     assert matchings.coordinates is not None
     key = labels * matchings.n_objects + matchings.point_objects
     order = np.argsort(key, kind="stable")
@@ -144,10 +196,10 @@ def _apart(matchings: Matchings, labels: NDArray[np.int64]) -> int:
     if not len(first):
         return 0
     box = np.maximum.reduceat(x, first) - np.minimum.reduceat(x, first)
-    apart: NDArray[np.bool_] = np.asarray((box > NEAR).any(axis=1))
+    apart: NDArray[np.bool_] = np.asarray((box > near).any(axis=1))
     # Only a box that is narrow but long across its corners leaves it open whether two points are that far apart.
     stop = np.append(first[1:], len(key))
-    for group in np.flatnonzero(~apart & (np.hypot(*box.T) > NEAR)).tolist():
+    for group in np.flatnonzero(~apart & (np.hypot(*box.T) > near)).tolist():
         inside = x[first[group] : stop[group]]
-        apart[group] = (np.linalg.norm(inside[:, None] - inside, axis=2) > NEAR).any()
+        apart[group] = (np.linalg.norm(inside[:, None] - inside, axis=2) > near).any()
     return len(np.unique(key[first[apart]] // max(matchings.n_objects, 1)))

@@ -14,12 +14,14 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["neighbour_support"]
+__all__ = ["SMOOTH", "neighbour_support"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
+SMOOTH = 0.25
+"""Share of matches with a support of ½ or more, below which motion is not smooth and supports mean nothing."""
 _ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a factor of √2 from 1/16 to 16
 _ROUNDS = 5  # of taking the mean
 _ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells

@@ -15,7 +15,7 @@ from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.doubt import LEVEL
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import neighbour_support
+from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
@@ -28,7 +28,6 @@ Bools = NDArray[np.bool_]
 _LEAST_SHARE = 1e-9
 _COPIES = 0.001  # of the extent of an object's points
 _DIAGONAL = 2**0.5 + 1e-6  # of a cell of a grid: points in neighbouring cells may be one
-_SMOOTH = 0.25  # share of matches with a support of ½ or more
 _CLEAN = 0.015  # share of matches found wrong below which nothing more is doubted: see docs/poses.md
 
 
@@ -200,7 +199,7 @@ def _weigh(
         return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, False
     known = np.isfinite(support)
     alone = support == 0
-    if not known.any() or np.mean(support[known] >= 0.5) < _SMOOTH:
+    if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
         return matchings, np.zeros(matchings.n_matches, dtype=bool), callback, False
     support[~known] = support[known].mean()
     weights = np.maximum(matchings.match_weights * support, np.finfo(np.float64).tiny)

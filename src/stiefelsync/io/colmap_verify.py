@@ -1,0 +1,88 @@
+"""Verification by COLMAP itself, where pycolmap is installed, and what a database says on whether it was verified."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from stiefelsync.errors import MissingExtraError, counted
+from stiefelsync.io.sqlite import snapshot
+from stiefelsync.matching.copies import resolution
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["advice", "can_verify", "verify"]
+
+MAX_ERROR = 4.0  # pixels: COLMAP's own tolerance
+_OF_CELL = 0.75  # positions rounded to cells of 8 px are verified to within 6
+
+
+def can_verify() -> bool:
+    """Return whether pycolmap is installed."""
+    return find_spec("pycolmap") is not None
+
+
+def verify(path: Path, matchings: Matchings) -> None:
+    """Verify all raw matches of a database anew, in place, to within 4 pixels or what a grid of positions needs.
+
+    Parameters
+    ----------
+    matchings
+        Its raw matches, with names and positions.
+    """
+    try:
+        import pycolmap
+    except ImportError:
+        raise MissingExtraError("verifying matches", "pycolmap", "colmap") from None
+    assert matchings.names is not None
+    cells = np.zeros(1) if matchings.coordinates is None else resolution(matchings.coordinates, matchings.offsets)
+    options = pycolmap.TwoViewGeometryOptions()
+    options.ransac.max_error = max(MAX_ERROR, _OF_CELL * float(np.median(cells)))
+    options.ransac.random_seed = 0
+    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, pycolmap.logging.Level.ERROR.value
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            pairs = Path(folder) / "pairs.txt"
+            names = matchings.names
+            text = "".join(f"{names[i]} {names[j]}\n" for i, j in matchings.pair_objects)
+            pairs.write_text(text, encoding="utf-8")
+            with closing(sqlite3.connect(path)) as database, database:
+                database.execute("DELETE FROM two_view_geometries")
+            pycolmap.verify_matches(path, pairs, options)
+    finally:
+        pycolmap.logging.minloglevel = level
+    with closing(sqlite3.connect(path)) as database:  # pycolmap leaves a log beside the file
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.execute("PRAGMA journal_mode = DELETE")
+
+
+def advice(path: Path) -> list[str]:
+    """Return sentences on which recipe fits a database: whether its verified matches were ever verified.
+
+    COLMAP's own verification leaves a matrix F, E or H in every row that passed. Rows without any were put there by
+    other programs, and so were identity matrices.
+    """
+    with snapshot(path) as connection:
+        rows = connection.execute("SELECT F, E, H FROM two_view_geometries WHERE rows > 0").fetchall()
+        raw = connection.execute("SELECT count(*) FROM matches WHERE rows > 0").fetchone()[0]
+    bare = sum(not any(_is_geometry(part) for part in row) for row in rows)
+    said = []
+    if bare:
+        told = f"{bare:,} of {counted(len(rows), 'pair')} with verified matches have no geometry: nobody verified them."
+        recipe = "Clean the raw matches before verification (option before_verification), then verify."
+        said.append(f"{told} {recipe if raw else 'Put the matches into the table matches and verify them.'}")
+    elif raw and not rows:
+        said.append("Only raw matches: clean them before verification (option before_verification), then verify.")
+    return said
+
+
+def _is_geometry(part: object) -> bool:
+    """Return whether a blob is a matrix that says something: neither zero nor the identity."""
+    if not isinstance(part, bytes) or len(part) != 72:
+        return False
+    matrix = np.frombuffer(part, dtype="<f8").reshape(3, 3)
+    return bool(matrix.any()) and not np.array_equal(matrix, np.eye(3))
