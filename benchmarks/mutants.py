@@ -39,16 +39,16 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
 JUDGED = ("module", "text", "before", "after")  # what tells a mutant judged equivalent from others
 SEED = 2021
 OPTIONS = (
-    "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not data", "-k", "not memory",
+    "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not data", "-k", "not memory and not scene",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",  # of hypothesis, imported before
 )  # fmt: skip
 
 # What is mutated, and the tests that should notice: the first entry whose key starts the module's path counts.
 TESTS = {
-    "matching/_canonical.py": "matching/test_building.py matching/test_bad_matchings.py matching/test_matchings.py",
-    "matching/_arrays.py": "matching/test_building.py matching/test_bad_matchings.py matching/test_matchings.py",
-    "matching/_flat.py": "matching/test_building.py matching/test_bad_matchings.py matching/test_matchings.py",
-    "matching/matchings.py": "matching/test_building.py matching/test_bad_matchings.py matching/test_matchings.py",
+    "matching/_canonical.py": "matching/test_bad_matchings.py matching/test_building.py matching/test_matchings.py",
+    "matching/_arrays.py": "matching/test_bad_matchings.py matching/test_building.py matching/test_matchings.py",
+    "matching/_flat.py": "matching/test_bad_matchings.py matching/test_building.py matching/test_matchings.py",
+    "matching/matchings.py": "matching/test_bad_matchings.py matching/test_building.py matching/test_matchings.py",
     "matching/copies.py": "matching/test_copies.py",
     "matching/difference.py": "matching/test_difference.py",
     "matching/doubt.py": "matching/test_doubt.py",
