@@ -1,4 +1,4 @@
-"""How good and how quick the answers are on problems of the shapes users have: sequences, crowds, few large objects …
+"""How good and how quick the answers are on problems of the shapes users have: sequences, crowds, few large ones.
 
     python -m benchmarks.shapes --methods input accurate fast tracks --output shapes.jsonl
     python -m benchmarks.shapes --output shapes.jsonl --table          # from the lines that are there

@@ -127,6 +127,28 @@ def test_a_callback_can_stop_the_search():
     result = synchronise(matchings, 15, callback=stop)
     assert seen == ["reweighting"]
     assert "reweighting" not in result.timings
+    assert result.status == "stopped by the callback"
+    assert (result.labels >= 0).any()
+
+
+def test_an_interrupt_returns_the_likeliest_labels_so_far():
+    matchings, _ = datasets.synthetic(15, 10, 0.6, 0.6, rng=0)
+
+    def interrupt(progress):
+        if progress.stage == "reweighting":
+            raise KeyboardInterrupt
+
+    result = synchronise(matchings, 15, callback=interrupt)
+    assert result.status == "interrupted; this is the best answer so far"
+    assert [start.name for start in result.outcome.details["starts"]] == ["spectral"]
+
+
+def test_starts_fit_the_shape_and_the_likeliest_wins():
+    matchings, truth = datasets.shapes.ring(24, 12, reach=3, rng=0)
+    result = synchronise(matchings, start=truth)
+    starts = {start.name: start.log_likelihood for start in result.outcome.details["starts"]}
+    assert set(starts) == {"spectral", "given", "tracks", "groups"}
+    assert result.outcome.details["log_likelihood"] >= max(starts.values())
 
 
 @pytest.mark.data

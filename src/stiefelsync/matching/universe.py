@@ -9,19 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import shortest_path
+from scipy.special import betaincinv
 
-from stiefelsync.matching.graph import components, conflicts
+from stiefelsync.matching.graph import components, conflicts, triangle_support
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.subspace import dominant_subspace
 
 __all__ = ["UniverseEstimate", "estimate_universe"]
 
 _CLEAR = 3.0  # a gap is clear when it is so many times the next largest
 _SOUGHT = 1.25  # a gap is sought up to this multiple of the eigenvalues' sum, which rather exceeds d
 _MARGIN = 1.1  # too small a universe cannot be repaired, too large a one can
-_DENSE = 2_000  # points up to which all eigenvalues are computed
-_WORK = 100_000_000  # multiplications in one product of W with the vectors sought, for larger components
-_PRODUCTS = 8  # such products, enough for the place of a gap
+_DENSE = 1_000  # points of a component up to which all its eigenvalues are computed
+_SHORT = 0.98  # a count by eigenvalues below this share of their sum has taken look-alikes for one point
+_SAMPLE = 128  # objects, evenly spaced, that say who is seen beyond comparisons
+_FEW_MISSING = 1.1  # up to here s and the spread of degrees are so near 1 that eigenvalues still count
+_EVERYWHERE = 0.9  # above this r is 1 but for chance
+_FALL = 2  # third objects lie between far ones but beside near ones, so that r falls about half as fast as sight does
+_PUT_BACK = 1.5  # power of the share of right matches; 2 would be exact if wrong matches knew nothing of degrees
+_SURE = 4.0  # standard deviations by which degrees must differ more than chance
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,19 +56,26 @@ class UniverseEstimate:
 
 
 def estimate_universe(matchings: Matchings) -> UniverseEstimate:
-    """Estimate the universe size d.
+    """Estimate the universe size d from the pairs of objects that were compared, those that share a match.
 
     Connected components are counted separately. One without a conflict is a single universe point. For one with
     conflicts let λ_1 ≥ λ_2 ≥ … be the eigenvalues of D^-½ W D^-½ (one minus those of the normalised Laplacian), D the
-    row sums of W. Without noise d of them are 1 and the others 0, so a clear gap after λ_c says d = c. Without a clear
-    gap the sum of all of them, ``tr D^-½ W D^-½ = Σ_a 1 / D_aa``, still says d: wrong matches move eigenvalues but
-    hardly their sum, and missing matches make it larger. Ten per cent are then added.
+    row sums of W. If all objects were compared and there is no noise, d of them are 1 and the others 0, so a clear gap
+    after λ_c says d = c. Without a clear gap the sum of all of them, ``tr D^-½ W D^-½ = Σ_a 1 / D_aa``, still says d:
+    a universe point that n points show has n rows of degree n. Wrong matches move eigenvalues but hardly their sum, and
+    missing matches make it larger. Ten per cent are then added. Two things are allowed for:
+
+    * Objects that were not compared. A point is expected in s times as many objects as it was compared with and is
+      seen in, D_aa = 1 + s·(number of matches). s follows from r, the rate at which third objects see a point in two
+      objects that were not compared, relative to two that were: r = 1 where everybody may see everything, and less
+      where a point is only seen near by. Objects t comparisons away count r^(t−1).
+    * Points that are seen by very different numbers of objects. Wrong matches even the degrees out; their spread,
+      divided by the share of right matches (from the triangles that matches close), is put back.
 
     Notes
     -----
-    O(M) plus, for every conflicted component of n points, O(n³) if n ≤ 2,000; larger ones get their largest
-    eigenvalues by eight block power products if one costs at most 10⁸ multiplications, else the sum
-    alone. Weights are ignored.
+    O(M) besides the eigenvalues, which only components of at most 1,000 points get, at O(n³), and the triangles, O(Σ
+    deg²), which are only counted if degrees differ by more than chance. Weights are ignored.
 
     Examples
     --------
@@ -71,25 +87,39 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     found = conflicts(matchings, component)
     if not found.count:
         return UniverseEstimate(n, floor, True, "the matches are consistent")
-    W = _unweighted(matchings)
-    inverse_degree = 1 / W.sum(axis=1)
-    trace = np.bincount(component, weights=inverse_degree, minlength=n)
+    matches = np.bincount(matchings.endpoints.ravel(), minlength=matchings.n_points)
+    compared = _compared(matchings)
+    partners = np.diff(compared.indptr)
+    complete = bool((partners[matchings.sizes > 0] == np.count_nonzero(matchings.sizes) - 1).all())
+    beyond = 1.0 if complete else _beyond(matchings, compared)
+    share = 1 / (1 + beyond * matches)
+    if beyond > 1:
+        # Chance in few comparisons makes the mean of inverses exceed the inverse of the mean.
+        rows = float(partners @ matchings.sizes)
+        missed = rows / max(float(matches.sum()), 1.0) - 1
+        share = share / (1 + missed * matchings.n_points / rows * (1 - 1 / beyond))
+    trace = np.bincount(component, weights=share, minlength=n)
+    spread = _spread(matchings, matches, partners)
     clear, vague, n_vague = n - found.count, 0.0, 0
     order = np.argsort(component, kind="stable")
     start = np.append(0, np.cumsum(np.bincount(component, minlength=n)))
     for c in found.which:
         points = order[start[c] : start[c + 1]]
         least = int(np.bincount(matchings.point_objects[points]).max())
-        count = _count(W, points, inverse_degree, least, float(trace[c]))
+        count = (
+            _count(matchings, points, least, float(trace[c]))
+            if beyond < _FEW_MISSING and spread < _FEW_MISSING
+            else None
+        )
         if count is None:
-            vague += max(trace[c], least)
+            vague += max(trace[c] * spread, least)
             n_vague += 1
         else:
             clear += count
     if not n_vague:
         reason = "the matches are consistent but for conflicts that the eigenvalues of the match graph resolve clearly"
         return UniverseEstimate(max(clear, floor), floor, True, reason)
-    size = max(clear + math.ceil(_MARGIN * vague), floor)
+    size = min(max(clear + math.ceil(_MARGIN * vague), floor), matchings.n_points)
     reason = (
         f"{n_vague} of {n} connected components have conflicts and no clear gap in their eigenvalues;"
         " the sum of the eigenvalues was taken and a tenth added"
@@ -97,38 +127,91 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     return UniverseEstimate(size, floor, False, reason)
 
 
-def _count(
-    W: sparse.csr_array, points: NDArray[np.int64], inverse_degree: NDArray[np.float64], least: int, trace: float
-) -> int | None:
+def _compared(matchings: Matchings) -> Any:
+    """Return the 0/1 matrix of compared objects, CSR of shape (k, k)."""
+    i, j = matchings.pair_objects.T.astype(np.int64)
+    k = matchings.n_objects
+    return sparse.csr_array((np.ones(2 * len(i)), (np.append(i, j), np.append(j, i))), shape=(k, k))
+
+
+def _beyond(matchings: Matchings, compared: Any) -> float:
+    """Return s: in how many objects a point is expected, per object that was compared with its own and sees it.
+
+    Point b of a third object is matched in both i and l or not. How often it is, among all points of objects that were
+    compared with i and l, is the rate of the pair (i, l). The rate of pairs that were not compared over that of pairs
+    that were is r.
+    """
+    m, k = matchings.n_points, matchings.n_objects
+    a, b = matchings.endpoints.T
+    owner = matchings.point_objects.astype(np.int64)
+    seen = sparse.csr_array((np.ones(2 * len(a)), (np.append(a, b), owner[np.append(b, a)])), shape=(m, k))
+    some = np.flatnonzero(np.diff(compared.indptr))
+    some = some[np.linspace(0, len(some) - 1, min(len(some), _SAMPLE)).astype(np.int64)]
+    here = compared[:, some].toarray()
+    both = np.asarray(seen.T @ seen[:, some].toarray())
+    chances = np.asarray(compared @ (matchings.sizes[:, None] * here))
+    distance = shortest_path(compared, unweighted=True, indices=some).T
+    near, far = distance == 1, distance == 2
+    if not far.any() or not chances[near].sum():
+        return 1.0
+    rate = [float(both[which].sum() / max(chances[which].sum(), 1e-12)) for which in (near, far)]
+    r = min(rate[1] / max(rate[0], 1e-12), 1.0)
+    reached = np.isfinite(distance) & (distance > 0)
+    fall = 1.0 if r > _EVERYWHERE else r**_FALL
+    return float((fall ** (distance[reached] - 1)).sum() / near.sum())
+
+
+def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
+    """Return the factor by which the sum of 1 / degree grows when the degrees' spread is put back, 1 if it is chance.
+
+    The share x of compared objects that see a point is taken to be beta distributed over all points, with the mean and
+    the spread beyond chance observed, the latter divided by the share of right matches.
+    """
+    n = partners[matchings.point_objects].astype(np.float64)
+    used = n > 1
+    x, n = matches[used] / n[used], n[used]
+    mean = float(x.mean()) if len(x) else 0.0
+    if not 0 < mean < 1:
+        return 1.0
+    chance = mean * (1 - mean) / n
+    excess = float(np.mean((x - mean) ** 2 - chance))
+    if excess <= _SURE * float(np.mean(2 * chance**2)) ** 0.5 / math.sqrt(len(x)):
+        return 1.0
+    right = max(_closure(matchings), 0.05) ** (1 / 3)
+    size = float(n.mean()) + 1
+
+    def inverse(variance: float) -> float:
+        """Mean of 1 / (1 + binomial(size - 1, x)), x beta distributed: of (1 - (1 - x)^size) / (size·x)."""
+        kappa = max(mean * (1 - mean) / variance - 1, 0.05)
+        grid = betaincinv(kappa * mean, kappa * (1 - mean), (np.arange(400) + 0.5) / 400).clip(1e-9, 1)
+        return float(np.mean((1 - (1 - grid) ** size) / (size * grid)))
+
+    return max(inverse(excess / right**_PUT_BACK) / inverse(excess), 1.0)
+
+
+def _closure(matchings: Matchings) -> float:
+    """Return the share of two matches in a row, between three objects all compared, that a third match closes."""
+    a, b = matchings.endpoints.T
+    owner = matchings.point_objects.astype(np.int64)
+    m, k = matchings.n_points, matchings.n_objects
+    seen = sparse.csr_array((np.ones(2 * len(a)), (np.append(a, b), owner[np.append(b, a)])), shape=(m, k))
+    wedges = float(seen.multiply(seen @ _compared(matchings)).sum()) / 2
+    return float(triangle_support(matchings).sum()) / max(wedges, 1.0)
+
+
+def _count(matchings: Matchings, points: Ints, least: int, trace: float) -> int | None:
     """Return the number of universe points in one conflicted component, or None when that is not clear."""
     if trace <= least + 0.5:
         # The sum rather exceeds d, and d is at least the number of points one object has here.
         return least
     most = min(math.ceil(_SOUGHT * trace) + 1, len(points) - 1)
-    values = _largest_eigenvalues(W, points, inverse_degree, most + 1)
-    if values is None or most - least < 2:
+    if most - least < 2 or len(points) > _DENSE:
         return None
+    block: Any = matchings.to_matrix()[points][:, points]
+    block.data[:] = 1.0
+    scale = 1 / np.sqrt(block.sum(axis=1))
+    values = np.linalg.eigvalsh((block * scale).multiply(scale[:, None]).toarray())[::-1][: most + 1]
     gaps = (values[:-1] - values[1:])[least - 1 : most]
     second, first = np.partition(gaps, -2)[-2:]
-    return least + int(gaps.argmax()) if first >= _CLEAR * second else None
-
-
-def _largest_eigenvalues(
-    W: sparse.csr_array, points: NDArray[np.int64], inverse_degree: NDArray[np.float64], count: int
-) -> NDArray[np.float64] | None:
-    """Return the `count` largest eigenvalues of D^-½ W D^-½ on some points, largest first, or None if too expensive."""
-    scale = np.sqrt(inverse_degree[points])
-    block: Any = W[points][:, points]
-    if len(points) > _DENSE and block.nnz * count > _WORK:
-        return None
-    normalised = (block * scale).multiply(scale[:, None])
-    if len(points) <= _DENSE:
-        return np.linalg.eigvalsh(normalised.toarray())[::-1][:count]
-    W32 = normalised.tocsr().astype(np.float32)
-    return dominant_subspace(W32, count, method="block-power", tol=1e-3, max_iter=_PRODUCTS, rng=0).values
-
-
-def _unweighted(matchings: Matchings) -> sparse.csr_array:
-    W = matchings.to_matrix()
-    W.data[:] = 1.0
-    return W
+    count = least + int(gaps.argmax())
+    return count if first >= _CLEAR * second and count >= _SHORT * trace else None

@@ -32,6 +32,7 @@ class Status(StrEnum):
     CONVERGED = "converged"
     MAX_ITER = "iteration limit reached before the criterion was met; raise max_iter"
     STOPPED = "stopped by the callback"
+    INTERRUPTED = "interrupted; this is the best answer so far"
     BREAKDOWN = (
         "the iteration lost rank and could not be repaired; the last sound iterate is returned, lower d or check W"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,9 +227,10 @@ def count_sight(table: MatchTable, O: Floats, alone: Ints | None = None) -> Sigh
     [0.0, 0.0, 1.0, 0.0, 2.0]
     """
     at = level(table, near(table, O)) + 1
-    cells = np.bincount(at.ravel(), minlength=6)[1:] * 1.0
-    held = np.bincount(at.ravel(), O.ravel(), minlength=6)[1:]
-    for i in [] if alone is None else np.flatnonzero(alone):
+    cells: Any = np.bincount(at.ravel(), minlength=6)[1:] * 1.0
+    held: Any = np.bincount(at.ravel(), O.ravel(), minlength=6)[1:]
+    alone = np.zeros(len(O), dtype=np.int64) if alone is None else alone
+    for i in np.flatnonzero(alone):
         others = np.ceil(5 / table.partner_counts[table.neighbours[i]] - 1e-9).astype(np.int64) - 1
         cells += alone[i] * np.bincount(others, minlength=5)
     return Sight(held, cells)

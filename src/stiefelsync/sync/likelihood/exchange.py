@@ -19,8 +19,9 @@ __all__ = ["exchange"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_WORK = 2_000_000_000  # sum of the cubed sizes of the matrices J looked at in one round
+_WORK = 1_000_000_000  # sum of the cubed sizes of the matrices J looked at in one round
 _LEAST = 1e-6  # gains up to this are rounding
+_HOPE = 0.5  # share of the least degree that entries against the present state must have for a look at cuts
 _VECTORS = 3  # eigenvectors whose sweeps are tried
 
 
@@ -102,10 +103,10 @@ def _moves(table: MatchTable, labels: Ints, rates: LogOdds, changed: NDArray[np.
     pairs = pairs[changed[pairs].any(axis=1)]
     work, found = 0, []
     for one, two in pairs.tolist():
-        objects, J = entries.coupling(one, two)
-        work += len(J) ** 3
+        work += entries.holders(one, two) ** 3
         if work > _WORK:
             break
+        objects, J = entries.coupling(one, two)
         gain, inside = lightest_cut(J)
         if gain > _LEAST:
             group = np.zeros(entries.k, dtype=bool)
@@ -148,6 +149,10 @@ class _Entries:
         order = np.argsort(-share, kind="stable")
         return np.stack([one[keep], two[keep]], axis=1)[order]
 
+    def holders(self, one: int, two: int) -> int:
+        """Return how many objects hold one of two labels."""
+        return int((self.where[[one, two]] < self.table.matchings.n_points).any(axis=0).sum())
+
     def coupling(self, one: int, two: int) -> tuple[Ints, Floats]:
         """Return the objects that hold one of two labels, shape (n,), and J between them, shape (n, n)."""
         none = self.table.matchings.n_points
@@ -186,6 +191,10 @@ def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:
     if n < 2 or J.min() >= 0:
         return 0.0, group
     degree = J.sum(axis=1)
+    against = np.maximum(-J, 0)
+    # No cut can win more than all that speaks for one, nor lose less, as a rule, than it costs to free one object.
+    if against.sum() < _HOPE * (degree + against.sum(axis=1)).min():
+        return 0.0, group
     few = [0, min(_VECTORS, n) - 1]
     values, vectors = linalg.eigh(np.diag(degree) - J, subset_by_index=few, driver="evx", check_finite=False)
     gain = 0.0

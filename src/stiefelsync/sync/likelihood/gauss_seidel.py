@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SLACK = 1e-9  # relative differences in score that do not count
+_CHASE = 10  # sweeps where a sweep need not raise the likelihood
 _CHUNK = 1 << 22  # scores computed at once
 
 
@@ -66,7 +67,8 @@ def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None
     total = 0
     for _ in range(rounds):
         rates = log_odds(table, block_counts(table, labels), blocks)
-        better, sweeps = ascend(table, labels, rates)
+        # Where not all were compared the prior is no exact potential, and objects could chase each other for long.
+        better, sweeps = ascend(table, labels, rates, max_sweeps=50 if table.complete else _CHASE)
         total += sweeps
         if np.array_equal(better, labels):
             break

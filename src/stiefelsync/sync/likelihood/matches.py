@@ -69,7 +69,7 @@ class MatchTable:
         w = self.matchings.weights
         if w is None or not len(w) or w.min() == w.max():
             return None
-        values, inverse, counts = np.unique(w, return_inverse=True, return_counts=True)
+        _, inverse, counts = np.unique(w, return_inverse=True, return_counts=True)
         middle = (np.cumsum(counts) - 0.5 * counts) / len(w)
         return np.asarray(ndtri(middle)[inverse])
 

@@ -23,8 +23,8 @@ universe is chosen too large the fragments of its points do differ: the larger t
 Where not all are compared, an object can only be expected to hold what objects it was compared with hold. The more of
 them do, the likelier: it holds c with a rate q_l that depends on their share, in five levels (`counts.Sight`), and of a
 label that none of them holds nothing is known. Taking label c at level l earns log q_l − log(1 − q_l), and costs
-−log(1 − q_0) for every compared object that had nobody near it with c and does not hold it either. A label whose holders
-no comparisons connect pays log d for every piece beyond the first: nothing says that they are the same.
+−log(1 − q_0) for every compared object that had nobody near it with c and does not hold it either. A label whose
+holders no comparisons connect pays log d for every piece beyond the first: nothing says that they are the same.
 
 All parameters are fitted to the labels.
 """
@@ -177,9 +177,10 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
 def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None = None) -> float:
     """Return the log-likelihood of matches and labels, all rates and their spread fitted to the labels.
 
-    The number of right matches of a block is beta-binomial; so is, where all objects were compared, the number of
-    objects that hold a label (an unmatched point holds one of its own), for other problems see `Sight`; the rest is multinomial, and weights add their own. Comparable between
-    labellings of one problem; O(nnz + P·d). `counts` are those of the labels, if known.
+    The number of right matches of a block is beta-binomial. So is the number of objects that hold a label (an
+    unmatched point holds one of its own) where all objects were compared; for other problems see `Sight`. The rest is
+    multinomial, and weights add their own. Comparable between labellings of one problem; O(nnz + P·d). `counts` are
+    those of the labels, if known.
 
     Examples
     --------

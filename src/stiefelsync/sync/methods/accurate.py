@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,21 +12,25 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
+from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts
+from stiefelsync.sync.likelihood.exchange import exchange
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
+from stiefelsync.sync.likelihood.groups import grouped_start
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
-from stiefelsync.sync.likelihood.model import log_odds
+from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.spectral_start import spectral_start, start_size
+from stiefelsync.sync.tracks.grow import grow_tracks
 
-__all__ = ["accurate"]
+__all__ = ["Start", "accurate", "improve"]
 
 Ints = NDArray[np.int64]
 
@@ -33,6 +39,7 @@ _PROMISE = 0.01  # growth of the expected fscore that is worth leaving the likel
 _DENSE = 1000  # points up to which an m×m matrix is small
 _SMALL = 3_000_000  # nnz·d below which everything is tried, and reweighting repeated while it helps
 _PASSES = 3
+_GROUPS = 500  # objects up to which groups of neighbours are looked for
 _EVEN = 100  # concentration of the blocks' rates beyond which they are taken to be equal
 
 
@@ -85,37 +92,68 @@ def accurate(
     True
     """
     search = _Search(matchings, universe, rng)
-    report = Reporter(callback)
-    watch = Stopwatch()
-    with watch("start"):
-        A = search.table.matrix(search.table.weights)
-        spectral = search.start(search.table.weights, 1.0, start_size(A, matchings.sizes, universe))
-    with watch("refinement"):
-        for labels in [spectral] if start is None else [spectral, start]:
-            search.refine(labels)
-            search.soften(labels if search.small else search.labels)
-    passes = _PASSES if search.small else int(search.uneven())
-    for n in range(passes):
-        if report(Progress("reweighting", n + 1, passes)):
-            break
-        before = search.value
-        with watch("reweighting"):
-            search.reweight()
-        if search.value <= before:
-            break
-    for n in range(1, options.n_init):
-        if report(Progress("restart", n, options.n_init)):
-            break
-        with watch("restarts"):
-            search.restart()
-    labels, details = search.labels, {"log_likelihood": search.value}
-    if matchings.n_objects <= _FEW and matchings.n_points <= _DENSE and not report.stopped:
+    watch, report, interrupted = Stopwatch(), Reporter(callback), False
+    try:
+        for n, (stage, run) in enumerate(stages := search.stages(start, options.n_init)):
+            if n and report(Progress(stage, n, len(stages))):
+                break
+            with watch(stage):
+                run()
+    except KeyboardInterrupt:
+        if not np.isfinite(search.value):
+            raise
+        interrupted = True
+    labels, details = search.labels, {"log_likelihood": search.value, "starts": tuple(search.starts)}
+    if not (report.stopped or interrupted) and matchings.n_objects <= _FEW and matchings.n_points <= _DENSE:
         with watch("posterior"):
             labels, details["expected_fscore"] = search.decide()
     labels = withdraw(search.table, labels)
     return Outcome(
-        labels=labels, U=search.U, status=report.status, n_iter=search.tried, timings=watch.seconds, details=details
+        labels=labels,
+        U=search.U,
+        status=Status.INTERRUPTED if interrupted else report.status,
+        n_iter=search.tried,
+        timings=watch.seconds,
+        details=details,
     )
+
+
+def improve(table: MatchTable, labels: Ints) -> Ints:
+    """Return what the local moves of `accurate` make of labels, (m,), accepting only likelier ones; O(k³·d²) at most.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
+    >>> improve(MatchTable.of(problem, 2), np.array([0, 1, 1, 0, 1, 0])).tolist()
+    [0, 1, 1, 0, 0, 1]
+    """
+    value = log_likelihood(table, labels)
+    blocks: BlockCounts | None = None
+    for _ in range(_PASSES):
+        tried = merge(table, refine(table, labels, blocks=blocks)[0], blocks=blocks)[0]
+        tried, after = exchange(table, tried, blocks=blocks)
+        if after > value:
+            labels, value = tried, after
+        elif blocks is not None:
+            break
+        blocks = block_counts(table, labels)
+    return labels
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start that was tried, and the log-likelihood its labels reached by local moves.
+
+    Attributes
+    ----------
+    name
+        "spectral", "tracks", "groups", "given" or "restart".
+    log_likelihood
+        Of its refined labels.
+    """
+
+    name: str
+    log_likelihood: float
 
 
 class _Search:
@@ -129,9 +167,64 @@ class _Search:
         self.labels: Ints = np.full(matchings.n_points, -1, dtype=np.int64)
         self.blocks: BlockCounts | None = None
         self.refined: set[bytes] = set()
+        self.starts: list[Start] = []
+        self.settled = False
         self.U: NDArray[Any] | None = None
 
-    def start(self, weights: NDArray[np.float64], diagonal: float, d: int) -> Ints:
+    def stages(self, start: Ints | None, n_init: int) -> list[tuple[str, Callable[[], None]]]:
+        """Return what to do, in order, by name. A sequence of comparisons needs starts and moves of its own."""
+        spread = not self.table.complete
+        todo: list[tuple[str, Callable[[], None]]] = [("spectral start", self.spectral)]
+        if start is not None:
+            todo.append(("given start", partial(self.begin, "given", start)))
+        if spread:
+            todo.append(("tracks start", self.grown))
+        if spread and self.matchings.n_objects <= _GROUPS:
+            todo.append(("groups start", self.grouped))
+        todo += [("reweighting", self.reweight)] * (_PASSES if self.small else 1)
+        todo += [("restarts", self.restart)] * (n_init - 1)
+        return [*todo, ("exchange", self.exchange)]
+
+    def begin(self, name: str, labels: Ints) -> None:
+        """Refine a start, hard and soft, and remember how likely it became."""
+        before, self.value = self.value, -np.inf
+        kept = self.labels
+        self.refine(labels)
+        if self.table.complete:
+            self.soften(labels if self.small else self.labels)
+        else:
+            self.exchange()
+        self.starts.append(Start(name, self.value))
+        if before >= self.value:
+            self.labels, self.value = kept, before
+
+    def spectral(self) -> None:
+        """Start from the dominant subspace."""
+        A = self.table.matrix(self.table.weights)
+        d = start_size(A, self.matchings.sizes, self.table.d)
+        self.begin("spectral", self.rotated(self.table.weights, 1.0, d))
+
+    def grown(self) -> None:
+        """Start from the largest tracks."""
+        labels = np.asarray(grow_tracks(self.matchings).labels)
+        counts = np.bincount(labels[labels >= 0], minlength=1)
+        largest = np.argsort(-counts, kind="stable")[: self.table.d]
+        number = np.full(len(counts) + 1, -1)
+        number[largest] = np.arange(len(largest))
+        self.begin("tracks", number[labels])
+
+    def grouped(self) -> None:
+        """Start from groups of neighbouring objects, each solved from its own spectral start."""
+
+        def solve(part: Matchings, d: int) -> Ints:
+            table = MatchTable.of(part, d)
+            A = table.matrix(table.weights)
+            U = spectral_start(A, start_size(A, part.sizes, d), rng=self.rng)
+            return merge(table, refine(table, project(U, part.sizes))[0])[0]
+
+        self.begin("groups", grouped_start(self.matchings, self.table.d, solve))
+
+    def rotated(self, weights: NDArray[np.float64], diagonal: float, d: int) -> Ints:
         """Return the projected spectral start with d labels and the matches so weighted."""
         d = min(d, self.matchings.n_points)
         self.U = spectral_start(self.table.matrix(weights), d, rng=self.rng, diagonal=diagonal, near=self.U)
@@ -142,6 +235,12 @@ class _Search:
         self.blocks, self.refined = block_counts(self.table, self.labels), set()
         return self.blocks
 
+    def keep(self, labels: Ints, value: float) -> None:
+        """Keep labels if they are the likeliest so far."""
+        self.refined.add(labels.tobytes())
+        if value > self.value:
+            self.labels, self.value = labels, value
+
     def refine(self, labels: Ints) -> None:
         """Refine labels, join what belongs together, and keep the result if it is the likeliest so far."""
         self.tried += 1
@@ -149,10 +248,11 @@ class _Search:
             return
         self.refined.add(labels.tobytes())
         labels = refine(self.table, labels, blocks=self.blocks)[0]
-        labels, value = merge(self.table, labels, blocks=self.blocks)
-        self.refined.add(labels.tobytes())
-        if value > self.value:
-            self.labels, self.value = labels, value
+        self.keep(*merge(self.table, labels, blocks=self.blocks))
+
+    def exchange(self) -> None:
+        """Exchange labels in groups of objects."""
+        self.keep(*exchange(self.table, self.labels, blocks=self.blocks))
 
     def soften(self, labels: Ints) -> None:
         """Refine labels by way of soft ones."""
@@ -165,14 +265,26 @@ class _Search:
 
     def reweight(self) -> None:
         """Weight every block by its reliability under the best labels, refine these and start again."""
+        if self.settled or not (self.small or self.uneven()):
+            return
+        before = self.value
         blocks = self.weigh()
-        rates = log_odds(self.table, blocks, blocks)
-        used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
         if self.small:
             self.soften(self.labels)
-        again = self.start(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
-        self.refine(again)
-        self.soften(again if self.small else self.labels)
+        if self.table.complete:
+            self.again(blocks)
+        else:
+            self.refine(self.labels)
+            self.exchange()
+        self.settled = self.value <= before
+
+    def again(self, blocks: BlockCounts) -> None:
+        """Start again with the blocks so weighted."""
+        rates = log_odds(self.table, blocks, blocks)
+        used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
+        labels = self.rotated(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
+        self.refine(labels)
+        self.soften(labels if self.small else self.labels)
         if self.small and self.table.partial and self.matchings.n_points <= _DENSE:
             # Where matches alone say too little, who is seen by whom can still tell points apart.
             T = pair_scores(self.table, rates)
@@ -182,10 +294,8 @@ class _Search:
         """Start from a random rotation of the subspace."""
         assert self.U is not None
         Q = polar(self.rng.standard_normal((self.U.shape[1],) * 2))
-        start = project(rotate(self.U, Q=Q), self.matchings.sizes)
         self.weigh()
-        self.refine(start)
-        self.soften(start)
+        self.begin("restart", project(rotate(self.U, Q=Q), self.matchings.sizes))
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
@@ -194,7 +304,3 @@ class _Search:
         P, _ = sample(T, self.table, self.labels, rng=self.rng)
         labels, promised, expected = decide(P, self.table, self.labels)
         return (labels, promised) if promised > expected + _PROMISE else (self.labels, expected)
-
-
-def improve(table: MatchTable, labels: Ints) -> Ints:
-    return merge(table, refine(table, labels)[0])[0]
