@@ -1,7 +1,7 @@
 """Problems that grow: ``python -m benchmarks.extend`` (``--quick`` leaves out adding objects one by one).
 
-*One more*: a solved scene of 999 objects gets the thousandth; processor seconds of `extend` against solving anew, best of
-three, and both fscores. *One by one*: from 500 objects to 1,000. *House* and *ring*: one more object for "accurate".
+*One more*: a solved scene of 999 objects gets the thousandth; processor seconds of `extend` against solving anew, best
+of three, and both fscores. *One by one*: from 500 objects to 1,000. *House* and *ring*: one more object for "accurate".
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,9 +16,12 @@ from stiefelsync import InputError, Matchings, Status, datasets, io, score, spar
 pytest.importorskip("pyarrow", reason="needs the extra distributed")
 pytest.importorskip("distributed", reason="needs the extra distributed")
 
-from stiefelsync import distributed
+from stiefelsync import compare, distributed
 from stiefelsync.distributed.cluster import cluster
 from stiefelsync.distributed.synchronise import lower_median
+from stiefelsync.experiments.records import Store
+from stiefelsync.experiments.runner import run
+from stiefelsync.experiments.tasks import Task
 
 GROUP = 10
 
@@ -180,3 +184,21 @@ def _rows_held(dask_worker):
 def test_blocks_must_be_of_a_square_matrix(client):
     with pytest.raises(InputError, match="must have 4 columns each"):
         distributed.operator([np.ones((2, 3)), np.ones((2, 3))], client)
+
+
+def test_comparisons_run_on_workers(client):
+    matchings, truth = datasets.synthetic(8, 10, observed=0.8, error=0.2, rng=0)
+    methods = ["fast", "union-find", "spectral:nonsense=1", "fast"]
+    here = compare(matchings, methods, truth=truth, universe=8)
+    there = compare(matchings, methods, truth=truth, universe=8, client=client)
+    assert [replace(row, seconds=None) for row in there] == [replace(row, seconds=None) for row in here]
+
+
+def test_experiments_run_on_workers(client, tmp_path):
+    tasks = [Task({"data": "synthetic", "d": 5, "k": 6, "rho": 0.8, "sigma": 0.2}, "fast", s) for s in (1, 2, 3)]
+    records = []
+    for name, own in (("here", None), ("there", client)):
+        store = Store(tmp_path / f"{name}.jsonl")
+        run(tasks, store, workers=2, client=own)
+        records.append([record.result["fscore"] for record in store.select(tasks)])
+    assert records[0] == records[1]

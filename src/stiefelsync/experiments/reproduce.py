@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stiefelsync.datasets.house import house
 from stiefelsync.experiments.catalogue import EXPERIMENTS, find_experiments
@@ -63,7 +63,11 @@ def plan(name: str, output: Path, settings: Settings, *, workers: int = 1) -> Pl
 
 
 def reproduce(
-    plan: Plan, *, progress: Callable[[int, str], object] | None = None, force: bool = False
+    plan: Plan,
+    *,
+    client: Any = None,
+    progress: Callable[[int, str], object] | None = None,
+    force: bool = False,
 ) -> list[Finding]:
     """Carry out a plan: records to ``records.jsonl``, figures as PDF and PNG, findings to ``index.html``.
 
@@ -72,6 +76,8 @@ def reproduce(
 
     Parameters
     ----------
+    client
+        A Dask client whose workers run the instances; plan with two or more workers for it, as for many processes.
     progress
         Called with the number of instances done, of ``plan.steps``, and what was done last.
     force
@@ -90,7 +96,7 @@ def reproduce(
         names = [name for experiment in plan.experiments for name in experiment.figures]
         check_outputs([plan.output / "index.html", *_files(plan, names)], force=force)
     plan.output.mkdir(parents=True, exist_ok=True)
-    run(plan.tasks, plan.store, workers=plan.workers, progress=progress)
+    run(plan.tasks, plan.store, workers=plan.workers, client=client, progress=progress)
     sections, figures = [], dict[str, "Figure"]()
     for experiment in EXPERIMENTS.values():
         tasks = experiment.tasks(plan.settings)

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +32,7 @@ def run(
     store: Store,
     *,
     workers: int = 1,
+    client: Any = None,
     progress: Callable[[int, str], object] | None = None,
 ) -> None:
     """Run the tasks that have no record yet.
@@ -48,6 +49,9 @@ def run(
         Each record is on disk before the next one is made; this process alone writes.
     workers
         Number of processes.
+    client
+        A Dask client whose workers run the first pass instead of processes here; they too should keep to one thread.
+        Runtimes are measured here, and count as with several workers.
     progress
         Called with the number of steps done and what was done last; :func:`count_steps` says out of how many.
     """
@@ -64,9 +68,9 @@ def run(
             progress(done, describe(task))
 
     waiting = [task for task in tasks if not store.has_result(task)]
-    with _pool(min(workers, max(len(waiting), 1))) as pool:
+    with _pool(min(workers, max(len(waiting), 1))) if client is None else client.get_executor(pure=False) as pool:
         for task, measured in _measured(pool, waiting):
-            store.add(task, measured, alone=workers == 1)
+            store.add(task, measured, alone=workers == 1 and client is None)
             step(task)
     untimed = [task for task in _timed(tasks) if not store.has_timing(task)]
     if untimed:
@@ -112,7 +116,7 @@ def _timed(tasks: Sequence[Task]) -> list[Task]:
     return chosen
 
 
-def _measured(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+def _measured(pool: Executor, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
     with _born_deaf():  # workers start as tasks are submitted
         futures: dict[Future[dict[str, Any]], Task] = {pool.submit(measure, task): task for task in tasks}
     try:

@@ -84,6 +84,7 @@ def compare(
     truth: ArrayLike | Matchings | None = None,
     certificate: bool = False,
     rng: int = 0,
+    client: Any = None,
     callback: Callable[[int, str], object] | None = None,
 ) -> list[Comparison]:
     """Run several methods on one problem and return how each did.
@@ -100,6 +101,8 @@ def compare(
         Whether to compute the upper bound of the objective, once for all methods; it may take longer than they do.
     rng
         Seed, the same for every method.
+    client
+        A Dask client, on whose workers the methods run at the same time; their times then depend on each other.
     callback
         Called with the number of methods done and the name of the next.
 
@@ -121,6 +124,7 @@ def compare(
     rows: list[Comparison] = []
     failures: list[Exception] = []
     measured: dict[str, Comparison] = {}
+    under_way = {} if client is None else _submitted(client, parsed, matchings, universe, truth, rng)
     for n, (spec, (name, options)) in enumerate(zip(methods, parsed, strict=True)):
         if callback is not None:
             callback(n, spec)
@@ -128,7 +132,8 @@ def compare(
             chosen, used = choose(matchings, universe, name, options)
             run = f"{chosen.name} {sorted(used.items())}"
             if run not in measured:
-                measured[run] = _measure(chosen, used, matchings, universe, truth, rng)
+                given = chosen, used, matchings, universe, truth, rng
+                measured[run] = _measure(*given) if client is None else under_way[run].result()
             rows.append(replace(measured[run], method=spec))
         except (InputError, MissingExtraError) as error:
             failures.append(error)
@@ -139,6 +144,21 @@ def compare(
         bound = upper_bound(matchings)
         rows = [row if row.objective is None else replace(row, gap=max(0.0, 1 - row.objective / bound)) for row in rows]
     return sorted(rows, key=lambda row: (row.error is not None, not row.consistent, -_worth(row, truth is not None)))
+
+
+def _submitted(client: Any, parsed: Sequence[tuple[str, dict[str, Any]]], *problem: Any) -> dict[str, Any]:
+    """Start every different run on the workers of a Dask client."""
+    matchings, universe, truth, rng = problem
+    futures = {}
+    for name, options in parsed:
+        try:
+            chosen, used = choose(matchings, universe, name, options)
+        except InputError:  # said where its result is asked for
+            continue
+        run = f"{chosen.name} {sorted(used.items())}"
+        if run not in futures:
+            futures[run] = client.submit(_measure, chosen, used, matchings, universe, truth, rng, pure=False)
+    return futures
 
 
 def _measure(
