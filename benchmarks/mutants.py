@@ -68,7 +68,7 @@ TESTS = {
     "stiefel/operators.py": "stiefel/test_literal.py stiefel/test_linear_algebra.py stiefel/test_errors.py",
     "stiefel/orthonormal.py": "stiefel/test_linear_algebra.py",
     "stiefel/product.py": "stiefel/test_linear_algebra.py sync/likelihood/test_refine.py",
-    "stiefel/rotation.py": "stiefel/test_rotation.py stiefel/test_solve.py",
+    "stiefel/rotation.py": "stiefel/test_rotation.py stiefel/test_errors.py stiefel/test_solve.py",
     "stiefel/secondary.py": "stiefel/test_literal.py",
     "stiefel/steps.py": "stiefel/test_literal.py stiefel/test_solve.py",
     "stiefel/subspace.py": "stiefel/test_linear_algebra.py stiefel/test_errors.py",

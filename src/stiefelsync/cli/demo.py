@@ -113,7 +113,7 @@ def _planted(seed: int) -> tuple[list[tuple[str, NDArray[Any]]], list[dict[str, 
 def _picture(scene: CameraScene, result: Synchronisation) -> Any:
     """Draw the pairs of photographs with most wrong matches among those that share many corners."""
     problem = scene.matchings
-    right = np.equal(*scene.truth[problem.endpoints].T)
+    right = problem.agreeing(scene.truth)
     n_right, n_wrong = (np.bincount(problem.match_pairs, x, len(problem.pair_objects)) for x in (right, ~right))
     # Neither nearly perfect nor hopeless: what shows most is many right and many wrong matches in one pair.
     order = np.argsort(-np.minimum(n_right, 2 * n_wrong), kind="stable")

@@ -178,8 +178,8 @@ def weighted(
     """
     rng = np.random.default_rng(rng)
     matchings, truth = synthetic(universe, objects, observed, error, rng=rng)
-    a, b = truth[matchings.endpoints].T
-    weights = np.where(a == b, rng.beta(5, 2, len(a)), rng.beta(2, 5, len(a)))
+    n = matchings.n_matches
+    weights = np.where(matchings.agreeing(truth), rng.beta(5, 2, n), rng.beta(2, 5, n))
     return matchings.with_weights(weights), truth
 
 
