@@ -269,6 +269,7 @@ def main() -> None:
     given = parser.parse_args()
     every = {module: mutants_of(module) for module in modules()}
     sample = [one for module, found in every.items() for one in _drawn(module, found, given.share)]
+    random.Random(SEED).shuffle(sample)  # so that an interrupted run has seen a bit of everything
     given.record.parent.mkdir(parents=True, exist_ok=True)
     done = _read(given.record)
     if given.again:
