@@ -37,8 +37,7 @@ test-cpus: .venv/dev.stamp
 test-everywhere: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.machines --everything
 
-# The lowest versions that pyproject.toml allows, in an environment of their own. What old packages use of newer ones
-# beneath them may be deprecated by now; that is theirs to mend.
+# The lowest versions that pyproject.toml allows, in an environment of their own.
 .venv-lowest/stamp: pyproject.toml .ci/lowest.txt
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
@@ -46,7 +45,7 @@ test-everywhere: .venv/dev.stamp
 	touch $@
 
 test-lowest: .venv-lowest/stamp
-	$(TEST_ENV) .venv-lowest/bin/python -m pytest -n auto -q -W ignore::DeprecationWarning $(ARGS)
+	$(TEST_ENV) .venv-lowest/bin/python -m pytest -n auto -q $(ARGS)
 
 # Damaged files for every reader: SECONDS in all, shared by the readers. ENGINE=atheris needs pip install atheris.
 SECONDS ?= 60

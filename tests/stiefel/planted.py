@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 Array = NDArray[Any]
 
@@ -34,3 +35,11 @@ def top(W: Array, d: int) -> tuple[Array, Array]:
 def distance(U: Array, V: Array) -> float:
     """‖(I − V Vᵀ) U‖: how far im(U) is from im(V)."""
     return float(np.linalg.norm(U - V @ (V.T @ U)))
+
+
+def scattered(m: int, density: float, rng: np.random.Generator) -> sparse.csr_array:
+    """A sparse matrix with uniform entries in random places; SciPy's own has another keyword before 1.15."""
+    row, col = rng.integers(0, m, size=(2, round(density * m * m)))
+    W = sparse.coo_array((rng.random(len(row)), (row, col)), shape=(m, m)).tocsr()
+    W.sum_duplicates()
+    return W

@@ -14,7 +14,7 @@ from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
 from stiefelsync.stiefel.subspace import _rayleigh_ritz, dominant_subspace, next_eigenvalue
-from tests.stiefel.planted import clusters, distance, spectrum, top
+from tests.stiefel.planted import clusters, distance, scattered, spectrum, top
 from tests.tolerances import rounding
 
 
@@ -160,12 +160,12 @@ def test_next_eigenvalue(rng):
 
 
 def _product_in_child(queue):
-    W = sparse.random_array((4000, 4000), density=0.02, rng=np.random.default_rng(0)).tocsr()
+    W = scattered(4000, 0.02, np.random.default_rng(0))
     queue.put(float((as_operator(W) @ np.ones((4000, 3))).sum()))
 
 
 def test_threads_survive_a_fork(rng):
-    W = sparse.random_array((4000, 4000), density=0.02, rng=np.random.default_rng(0)).tocsr()
+    W = scattered(4000, 0.02, np.random.default_rng(0))
     here = float((as_operator(W) @ np.ones((4000, 3))).sum())
     context = multiprocessing.get_context("fork")
     queue = context.Queue()

@@ -15,7 +15,7 @@ from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
 from stiefelsync.stiefel.steps import STEPS
-from tests.stiefel.planted import clusters, distance, spectrum, top
+from tests.stiefel.planted import clusters, distance, scattered, spectrum, top
 from tests.tolerances import rounding
 
 EVERY_STEP = pytest.mark.parametrize("step", list(STEPS))
@@ -287,7 +287,7 @@ def test_one_product_with_W_per_iteration(rng):
 
 
 def test_operator_products_do_not_depend_on_the_chunks(rng):
-    W = sparse.random_array((3000, 3000), density=0.1, rng=rng).tocsr()
+    W = scattered(3000, 0.1, rng)
     W = (W + W.T).tocsr()
     U = rng.standard_normal((3000, 4))
     np.testing.assert_array_equal(as_operator(W) @ U, W @ U)

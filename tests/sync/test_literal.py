@@ -108,6 +108,15 @@ def test_where_eigenvalues_cost_too_much_the_total_weight_is_the_certificate(mon
     assert upper_bound(Matchings.from_pairs({}, [2, 2])) == 4
 
 
+def test_the_lanczos_method_gives_the_same_certificate_within_its_budget(monkeypatch):
+    problem, _ = datasets.synthetic(5, 6, 1.0, 0.6, rng=0)
+    exact = upper_bound(problem)
+    monkeypatch.setattr(certificate, "VALUES_ROWS", 29)
+    assert upper_bound(problem) == pytest.approx(exact, rel=1e-9)
+    monkeypatch.setattr(certificate, "_MOST_WORK", 5**2 * 30 - 1)
+    assert upper_bound(problem) == problem.to_matrix().sum()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_confidence_counts_witnesses(seed):
     problem, truth = datasets.synthetic(5, 6, 0.7, 0.4, rng=seed)

@@ -100,7 +100,7 @@ def _load(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         content = loadmat(path, variable_names=["Wnoise", "data"])
         W, data = content["Wnoise"], content["data"]
         coordinates = np.concatenate([np.asarray(cell, dtype=np.float64) for cell in data.ravel()])
-    except (MatReadError, NotImplementedError, KeyError, ValueError, TypeError) as error:
+    except (MatReadError, NotImplementedError, LookupError, ValueError, TypeError) as error:
         raise FormatError(f"{path} is not the house_sync_data.mat published with the paper ({error})") from error
     m = _FRAMES * _POINTS
     if W.shape != (m, m) or coordinates.shape != (m, 2):

@@ -142,14 +142,14 @@ def _assign_block(block: Any) -> NDArray[np.int64]:
     alone = len(columns) + np.arange(n)
     indptr = block.indptr + np.arange(n + 1)
     last = indptr[1:] - 1
-    indices = np.empty(block.nnz + n, dtype=np.int64)
+    indices = np.empty(block.nnz + n, dtype=np.int32)  # SciPy before 1.15 accepts no other kind here
     cost = np.empty(block.nnz + n)
     stored = np.ones(block.nnz + n, dtype=bool)
     stored[last] = False
     # A full assignment takes one entry per row, so a common offset makes costs positive without changing the optimum.
     indices[stored], cost[stored] = at, 1 + block.data.max() - block.data
     indices[last], cost[last] = alone, 1 + block.data.max()
-    graph = csr_array((cost, indices, indptr), shape=(n, len(columns) + n))
+    graph = csr_array((cost, indices, indptr.astype(np.int32)), shape=(n, len(columns) + n))
     _, column = min_weight_full_bipartite_matching(graph)
     matched = column < len(columns)
     return np.where(matched, columns[np.where(matched, column, 0)], -1)
