@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test coverage test-cpus test-everywhere test-lowest fuzz lint bench mutants clean docs package
+.PHONY: demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench mutants clean docs package
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -52,6 +52,10 @@ SECONDS ?= 60
 ENGINE ?= mutator
 fuzz: .venv/dev.stamp
 	$(BIN)/python -m fuzz --seconds $(SECONDS) --engine $(ENGINE)
+
+# Writers, sync and reproduce killed at random moments; full disks, vanished folders, two writers, a live database.
+faults: .venv/dev.stamp
+	$(TEST_ENV) $(BIN)/python -m fuzz.faults $(ARGS)
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

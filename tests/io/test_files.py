@@ -262,3 +262,27 @@ for n in range(40):
     deadline = time.monotonic() + 120
     assert [writer.wait(deadline - time.monotonic()) for writer in writers] == [0, 0, 0]
     assert len(names(tmp_path)) == 120
+
+
+def test_an_interrupted_cleaning_is_done_at_the_end(tmp_path):
+    """A signal may come while the folder is removed; the end of the process removes it then, but not a forked one's."""
+    code = """
+import os, shutil, sys
+from pathlib import Path
+from stiefelsync.io.files import replacing
+real = shutil.rmtree
+def rmtree(*_, **__):
+    shutil.rmtree = real
+    if os.fork() == 0:
+        sys.exit()  # runs what is to be done at exit, too
+    os.wait()
+    print(len(list(Path(sys.argv[1]).iterdir())), flush=True)
+    raise SystemExit(143)
+with replacing(Path(sys.argv[1], "a")) as temporary:
+    temporary.write_text("half")
+    shutil.rmtree = rmtree
+    raise SystemExit(143)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (143, "1\n"), done.stderr
+    assert names(tmp_path) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import platform
 import re
@@ -18,10 +19,11 @@ try:
 except ImportError:  # Windows: leftovers of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["leftovers", "staging"]
+__all__ = ["leftovers", "remove_all", "staging", "sweep"]
 
 # Locks of some cluster file systems hold on one machine only, so a folder is swept by the machine that made it.
 _MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
+_ours: dict[Path, tuple[int, int | None]] = {}  # folders in use: process, and the handle that holds the lock
 _NAME = re.compile(rf"\.stiefelsync-{_MACHINE}-[0-9a-f]{{32}}\.part")
 
 
@@ -42,13 +44,11 @@ def staging(folder: Path) -> Iterator[Path]:
     0
     """
     sweep(folder)
-    made, handle = _made(folder)
+    made = _made(folder)
     try:
         yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
+        _remove(made)
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -77,15 +77,32 @@ def sweep(folder: Path) -> None:
             os.close(handle)
 
 
-def _made(folder: Path) -> tuple[Path, int | None]:
-    """Return a new folder and the handle that keeps it locked, None where folders cannot be locked."""
+def _made(folder: Path) -> Path:
+    """Return a new folder, locked where folders can be."""
     while True:
         made = folder / f".stiefelsync-{_MACHINE}-{uuid.uuid4().hex}.part"
+        _ours[made] = os.getpid(), None
         made.mkdir(mode=0o700)
         # Waits for a process that sweeps at this very moment; if it has taken the folder for a leftover, try again.
-        handle = None if fcntl is None else _lock(made, fcntl.LOCK_EX)
-        if handle is not None or made.exists():
-            return made, handle
+        _ours[made] = os.getpid(), None if fcntl is None else _lock(made, fcntl.LOCK_EX)
+        if made.exists():
+            return made
+        _remove(made)
+
+
+def _remove(made: Path) -> None:
+    shutil.rmtree(made, ignore_errors=True)
+    _, handle = _ours.pop(made, (0, None))
+    if handle is not None:
+        os.close(handle)
+
+
+@atexit.register
+def remove_all() -> None:
+    """Remove all hidden folders of this process, since a signal may interrupt even the removing of one."""
+    for made, (owner, _) in list(_ours.items()):
+        if owner == os.getpid():  # not those of a process that this one was forked from
+            _remove(made)
 
 
 def _lock(folder: Path, how: int) -> int | None:

@@ -1,0 +1,67 @@
+"""The short form of ``make faults``, and that it would notice."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+pytest.importorskip("h5py")
+if not hasattr(os, "fork"):
+    pytest.skip("processes are forked", allow_module_level=True)
+
+from fuzz import faults
+from fuzz.faults import FAULTS, WRITERS, Setting, disk_full, killed, live_database
+
+
+@pytest.fixture
+def setting(tmp_path):
+    return Setting(tmp_path, points=30)
+
+
+def bad(tally) -> dict[str, int]:
+    return {what: count for what, count in tally.items() if what.startswith("bad")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", WRITERS)
+def test_faults_do_no_harm(setting, name, fault):
+    tally = FAULTS[fault](setting, name, 2, random.Random(0))
+    assert not bad(tally)
+    assert sum(tally.values()) or name in ("report", "picture")
+
+
+def test_a_live_database(setting):
+    tally = live_database(setting, 2, random.Random(0))
+    assert tally["live databases"] == 2
+    assert not bad(tally)
+
+
+def test_sync_is_killed(setting):
+    tally = faults.sync_killed(setting, 4, random.Random(0))
+    assert tally["kills of sync"] == 4
+    assert not bad(tally)
+
+
+def careless(setting, path, which):
+    """Write as one should not: under the final name, bit by bit."""
+    content = [bytes([which]) * 1000] * 50
+    with path.open("wb") as file:
+        for piece in content:
+            file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def test_a_careless_writer_is_found_out(setting, monkeypatch):
+    monkeypatch.setitem(WRITERS, "careless", ("out.bin", careless))
+    tally = killed(setting, "careless", 12, random.Random(0))
+    assert tally["bad: partial output"] > 0
+    assert sum(bad(disk_full(setting, "careless", 3, random.Random(0))).values()) == 3
+
+
+def test_a_changed_input_is_found_out(setting):
+    setting.database.write_bytes(b"other")
+    (setting.folder / ".left").touch()
+    assert setting.wrong() == ["an input has changed", "left: .left"]
