@@ -38,15 +38,15 @@ class Tally:
         return sum(self.outcomes.values())
 
 
-def fuzz(name: str, seconds: float, first: int, keep: Path) -> Tally:
-    """Run one target for so long, from case `first` on; a child that dies is replaced by another."""
+def fuzz(name: str, seconds: float, first: int, keep: Path, most: int = 10**9) -> Tally:
+    """Run one target for so long or so many cases, from `first` on; a child that dies is replaced by another."""
     tally, number = Tally(name), first
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         end: float | None = None
-        while end is None or time.monotonic() < end:
+        while tally.cases < most and (end is None or time.monotonic() < end):
             with _child(name, Path(folder), number) as child:
                 begun, started = None, time.monotonic()
-                while end is None or time.monotonic() < end:
+                while tally.cases < most and (end is None or time.monotonic() < end):
                     limit, since = (START, started) if begun is None else (HANG, begun)
                     now = time.monotonic()
                     event = child.next(min(since + limit, since + limit if end is None else end) - now)
@@ -129,6 +129,7 @@ def main() -> int:
     """Run the targets one after another and print a table; 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="in all, shared by the targets")
+    parser.add_argument("--most", type=int, default=12_000, help="cases of a target; its time left goes to the next")
     parser.add_argument("--target", choices=TARGETS, action="append")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--engine", choices=["mutator", "atheris"], default="mutator")
@@ -140,8 +141,11 @@ def main() -> int:
         run = fuzz
     print(f"{'reader':9} {'cases':>7} {'accepted':>9} {'refused':>8} {'bad':>4} {'slowest':>9}", flush=True)
     bad: list[str] = []
-    for name in names:
-        tally = run(name, given.seconds / len(names), given.first, FOUND)
+    left = given.seconds
+    for number, name in enumerate(names):
+        begun = time.monotonic()
+        tally = run(name, left / (len(names) - number), given.first, FOUND, given.most)
+        left -= min(time.monotonic() - begun, left / (len(names) - number))
         counts = tally.outcomes
         line = f"{name:9} {tally.cases:7,} {counts['accepted']:9,} {counts['refused']:8,} {counts['bad']:4}"
         print(f"{line} {tally.slowest:7.2f} s", flush=True)

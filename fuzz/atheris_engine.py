@@ -16,7 +16,7 @@ __all__ = ["fuzz"]
 _DONE = re.compile(r"Done (\d+) runs")
 
 
-def fuzz(name: str, seconds: float, first: int, keep: Path):  # type: ignore[no-untyped-def]
+def fuzz(name: str, seconds: float, first: int, keep: Path, most: int):  # type: ignore[no-untyped-def]
     """Run one target for so long; what libFuzzer finds is kept under its own names."""
     from fuzz.__main__ import HANG, Tally
 
@@ -29,7 +29,7 @@ def fuzz(name: str, seconds: float, first: int, keep: Path):  # type: ignore[no-
             (corpus / str(number)).write_bytes(seed)
         command = [
             sys.executable, "-m", "fuzz.atheris_engine", name, folder, str(corpus), f"-max_total_time={int(seconds)}",
-            f"-timeout={int(HANG)}", "-rss_limit_mb=2048", f"-seed={first + 1}", f"-artifact_prefix={keep}/{name}-",
+            f"-timeout={int(HANG)}", "-rss_limit_mb=2048", f"-seed={first + 1}", f"-runs={most}", f"-artifact_prefix={keep}/{name}-",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     runs = _DONE.search(done.stderr)
@@ -49,7 +49,7 @@ def main() -> None:
     path = Path(folder, f"case{TARGETS[name].suffix}")
 
     def one(data: bytes) -> None:
-        path.write_bytes(data)
+        TARGETS[name].place(path, data)
         outcome = read(name, path)
         if outcome not in ("accepted", "refused"):
             raise AssertionError(outcome)

@@ -73,7 +73,7 @@ def main() -> None:
     path = given.folder / f"case{target.suffix}"
     number = given.first
     while True:
-        path.write_bytes(case(target, seeds, number))
+        target.place(path, case(target, seeds, number))
         _say(number=number)
         _say(number=number, outcome=read(given.target, path))
         number += 1

@@ -74,6 +74,8 @@ Check = Callable[[Setting, Path, int], bool]
 def _format(name: str) -> Writer:
     def write(setting: Setting, path: Path, which: int) -> object:
         like = setting.database if name == "colmap" else None
+        if path.is_dir():  # a folder is never replaced
+            shutil.rmtree(path)
         return io.write(setting.answers[which], path, name, like=like, force=True)
 
     return write
@@ -94,6 +96,13 @@ WRITERS: dict[str, tuple[str, Writer]] = {
 }
 
 
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _fingerprints(setting: Setting, name: str) -> list[object]:
     """Return what complete outputs of both answers look like."""
     file, write = WRITERS[name]
@@ -101,7 +110,7 @@ def _fingerprints(setting: Setting, name: str) -> list[object]:
     for which in (0, 1):
         write(setting, setting.folder / file, which)
         prints.append(_fingerprint(setting.folder / file, name))
-    (setting.folder / file).unlink()
+    _remove(setting.folder / file)
     return prints
 
 
@@ -156,7 +165,7 @@ def killed(setting: Setting, name: str, times: int, rng: random.Random) -> Count
     for turn in range(times):
         number = signal.SIGTERM if turn % 2 else signal.SIGKILL
         if rng.random() < 0.5:
-            path.unlink(missing_ok=True)
+            _remove(path)
         with _forked(work) as child:
             time.sleep(rng.uniform(0, 2 * usual))
             os.kill(child, number)
@@ -182,10 +191,10 @@ def disk_full(setting: Setting, name: str, times: int, rng: random.Random) -> Co
     file, write = WRITERS[name]
     path = setting.folder / file
     write(setting, path, 0)
-    size = path.stat().st_size
+    size = max(part.stat().st_size for part in [path, *path.glob("*.parquet")] if part.is_file())
     tally: Counter[str] = Counter()
     for _ in range(times):
-        path.unlink(missing_ok=True)
+        _remove(path)
         limit = rng.randrange(size)
 
         def work(limit: int = limit) -> None:
@@ -238,7 +247,7 @@ def two_writers(setting: Setting, name: str, times: int, rng: random.Random) -> 
     path, complete = setting.folder / f"both{suffix}", _fingerprints(setting, name)
     like = setting.database if name == "colmap" else None
     for _ in range(times):
-        path.unlink(missing_ok=True)
+        _remove(path)
         with contextlib.ExitStack() as stack:
             children = [
                 stack.enter_context(
@@ -252,7 +261,7 @@ def two_writers(setting: Setting, name: str, times: int, rng: random.Random) -> 
             tally[f"bad: two writers ended with {codes}"] += 1
         for wrong in setting.wrong():
             tally[f"bad: {wrong}"] += 1
-    path.unlink(missing_ok=True)
+    _remove(path)
     return tally
 
 
@@ -396,7 +405,7 @@ def main() -> int:
                 if tally := run(setting, name, times, rng):
                     done(fault, name, tally)
                 for path in setting.folder.iterdir():
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                    _remove(path)
         done("live database", "colmap", live_database(setting, given.kills, rng))
         done("killed", "sync", sync_killed(setting, given.sync, rng))
         done("killed", "reproduce", reproduce_killed(setting, given.reproduce, rng))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io as streams
 import pickle
+import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ class Target:
         little damage reach the reader otherwise. Applied to half of the cases.
     words
         Pieces of text that mean something to the reader.
+    place
+        ``place(path, data)`` puts a case where it is read: as a file, or into a folder.
     """
 
     suffix: str
@@ -48,6 +51,7 @@ class Target:
     unpack: Callable[[bytes], list[bytes]] | None = None
     pack: Callable[[bytes, Bytes], bytes] | None = None
     words: tuple[bytes, ...] = ()
+    place: Callable[[Path, bytes], object] = Path.write_bytes
 
 
 def _problems() -> list[Matchings]:
@@ -127,6 +131,43 @@ def _pickles(folder: Path) -> list[bytes]:
     return [gzip.compress(pickle.dumps(content, protocol=protocol)) for protocol in range(6)]
 
 
+PARTS = ("objects.parquet", "pairs.parquet", "points.parquet", "matches/part-00000.parquet")
+
+
+def _tables(folder: Path) -> list[bytes]:
+    """Return every table of a dataset, after a byte for its number among the parts."""
+    path = folder / "seed.parquet"
+    shutil.rmtree(path, ignore_errors=True)
+    io.write(_problems()[0], path, "parquet")
+    return [bytes([number]) + (path / part).read_bytes() for number, part in enumerate(PARTS)]
+
+
+def _correspondences(folder: Path) -> list[bytes]:
+    import h5py
+
+    rows = np.array([[1.0, 2, 3, 4, 0.5], [5, 6, 7, 8, 1.0]])
+    table, archive, tree = folder / "c.csv", folder / "c.npz", folder / "c.h5"
+    io.write(_problems()[0], table, "correspondences", force=True)
+    np.savez(archive, **{"a|b": rows, "b|c": rows[:, :4]})
+    with h5py.File(tree, "w") as file:
+        group = file.create_group("a/b")
+        group["keypoints0"], group["keypoints1"], group["scores"] = rows[:, :2], rows[:, 2:4], rows[:, 4]
+    return [path.read_bytes() for path in (table, archive, tree)]
+
+
+def _place_table(path: Path, data: bytes) -> None:
+    """Make a sound dataset of which one table is the given one."""
+    if not path.exists():
+        io.write(_problems()[0], path, "parquet")
+        _sound[path] = [(path / part).read_bytes() for part in PARTS]
+    spot = data[0] % len(PARTS) if data else 0
+    for number, part in enumerate(PARTS):
+        (path / part).write_bytes(data[1:] if number == spot else _sound[path][number])
+
+
+_sound: dict[Path, list[bytes]] = {}
+
+
 def _members(archive: bytes) -> list[bytes]:
     with zipfile.ZipFile(streams.BytesIO(archive)) as opened:
         return [opened.read(name) for name in opened.namelist()]
@@ -157,13 +198,14 @@ TABLE = (
     b"\t",
 )
 TARGETS: dict[str, Target] = {
-    "npz": Target(".npz", _npz, unpack=_members, pack=_archive, words=(b"'<i8'", b"'|O'", b"(99999999999,)", b"(-1,)")),
     "csv": Target(".csv", _written("csv", ".csv"), words=(*TABLE, b"object_a", b"weight")),
     "tracks": Target(".csv", _written("tracks", ".csv"), words=(*TABLE, b"track", b"point")),
     "dd": Target(".dd", _written("dd", ".dd"), words=(b"gm 0 1", b"p 9 9 1 0", b"a 0 0 0 -1", b"e 0 1 2", b"1e999")),
     "mat": Target(".mat", _mat),
     "colmap": Target(".db", _colmap, words=(b"CREATE TRIGGER", b"VIEW", b"\xff\xff\xff\xff")),
     "hloc": Target(".h5", _hloc),
+    "correspondences": Target(".correspondences", _correspondences, words=(*TABLE, b"score", b"a|b", b"keypoints0")),
+    "npz": Target(".npz", _npz, unpack=_members, pack=_archive, words=(b"'<i8'", b"'|O'", b"(99999999999,)", b"(-1,)")),
     "opensfm": Target(".csv", _written("opensfm", ".csv"), words=TABLE),
     "pickles": Target(
         "_matches.pkl.gz",
@@ -173,5 +215,6 @@ TARGETS: dict[str, Target] = {
         pack=lambda _, parts: gzip.compress(parts[0]),
         words=(b"cnumpy\ndtype\n", b"cbuiltins\neval\n", b"R", b"b", b"u.", b"O8", b"r\xff\xff\xff\x7f"),
     ),
+    "parquet": Target(".parquet", _tables, words=(b"PAR1", b"\x15\x04"), place=_place_table),
 }  # fmt: skip
 FORMATS = {"pickles": "opensfm"}

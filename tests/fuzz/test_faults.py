@@ -8,6 +8,7 @@ import random
 import pytest
 
 pytest.importorskip("h5py")
+pytest.importorskip("pyarrow")
 if not hasattr(os, "fork"):
     pytest.skip("processes are forked", allow_module_level=True)
 

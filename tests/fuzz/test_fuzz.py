@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("h5py")
+pytest.importorskip("pyarrow")
 
 from fuzz import __main__ as program
 from fuzz import child
@@ -29,7 +30,7 @@ def test_sound_files_are_accepted_and_damage_is_answered(tmp_path, name):
     path = tmp_path / f"case{target.suffix}"
     outcomes = []
     for number in range(len(seeds) + 60):
-        path.write_bytes(child.case(target, seeds, number))
+        target.place(path, child.case(target, seeds, number))
         outcomes.append(child.read(name, path))
     assert outcomes[: len(seeds)] == ["accepted"] * len(seeds)
     assert set(outcomes) == {"accepted", "refused"}
