@@ -29,7 +29,8 @@ def fuzz(name: str, seconds: float, first: int, keep: Path, most: int):  # type:
             (corpus / str(number)).write_bytes(seed)
         command = [
             sys.executable, "-m", "fuzz.atheris_engine", name, folder, str(corpus), f"-max_total_time={int(seconds)}",
-            f"-timeout={int(HANG)}", "-rss_limit_mb=2048", f"-seed={first + 1}", f"-runs={most}", f"-artifact_prefix={keep}/{name}-",
+            f"-timeout={int(HANG)}", "-rss_limit_mb=2048", f"-seed={first + 1}", f"-runs={most}",
+            f"-artifact_prefix={keep}/{name}-",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     runs = _DONE.search(done.stderr)
