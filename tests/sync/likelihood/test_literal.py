@@ -13,7 +13,7 @@ from scipy.stats import norm, rankdata
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.counts import beta_fit, block_counts, soft_block_counts
-from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, withdraw
+from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import _joined, _pairs
@@ -533,3 +533,16 @@ def test_the_first_round_of_the_mean_field_goes_half_way(problem):
     found, rounds = mean_field(table, labels, max_iter=1)
     assert rounds == 1
     np.testing.assert_allclose(found, (U + target) / 2, atol=1e-12)
+
+
+def test_sweeps_are_counted():
+    matchings, truth = datasets.synthetic(5, 12, 1.0, 0.1, rng=0)
+    table = MatchTable.of(matchings, 5)
+    rates = log_odds(table, block_counts(table, truth))
+    assert ascend(table, truth, rates)[1] == 1  # one look, and nobody wants another label
+    assert refine(table, truth)[1] == 1
+    other = truth.copy()
+    other[:5] = truth[[1, 0, 2, 3, 4]]
+    assert ascend(table, other, rates)[1] == 2  # one that repairs, one that finds nothing
+    assert ascend(table, other, rates, max_sweeps=1)[1] == 1
+    assert refine(table, other)[1] == 3  # and one more with the rates of the repaired labels
