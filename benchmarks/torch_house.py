@@ -141,7 +141,7 @@ def draw(table: dict[str, list[float]], path: Path) -> None:
         axes.plot(values, [y] * len(values), "o", ms=4, alpha=0.5, color="tab:blue" if synchronised else "tab:orange")
         axes.plot(np.mean(values), y, "|", ms=16, mew=2.5, color="tab:blue" if synchronised else "tab:orange")
     axes.set_yticks(range(len(table)), list(reversed(table)))
-    axes.set_xlabel("share of right matches between held-out frames (dots: seeds, bars: means)")
+    axes.set_xlabel("share of right matches, held-out frames (bar: mean)")
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=120)
 
