@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stiefelsync.sync.tracks import rules
-from stiefelsync.sync.tracks.clusters import Quotient
+from stiefelsync.sync.tracks.clusters import Quotient, _broken
 
 
 def quotient(seed: int, n: int = 9, share: float = 0.45) -> Quotient:
@@ -103,3 +103,16 @@ def test_parallel_matches_come_before_any_rule(q: Quotient) -> None:
     gain = rules.rule_gain(q, rules.triangles)
     expected = [1 + p if p else t for p, t in zip(Literal(q).parallel(), Literal(q).triangles(), strict=True)]
     np.testing.assert_allclose(gain, expected)
+
+
+def test_trees_are_broken_that_hold_two_points_of_an_object(q: Quotient) -> None:
+    rng = np.random.default_rng(q.n_edges)
+    members = Literal(q).members
+    for _ in range(5):
+        tree = rng.integers(0, 4, size=q.n)
+        chosen = np.flatnonzero(rng.random(q.n) < 0.7)
+        expected = np.zeros(q.n, dtype=bool)
+        for name in range(4):
+            inside = [members[c] for c in chosen.tolist() if tree[c] == name]
+            expected[name] = len(set().union(*inside)) < sum(map(len, inside))
+        np.testing.assert_array_equal(_broken(q, tree, chosen), expected)
