@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import page
-from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, find_method
+from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 from stiefelsync.sync.tracks.changes import carry_over
@@ -108,7 +108,7 @@ def clean(
     input: Name,
     output: Name,
     *,
-    method: str = DEFAULT,
+    method: str | Method | Callable[..., Outcome] = DEFAULT,
     universe: str | int = "auto",
     report: Name | None = None,
     plot: Name | None = None,
@@ -189,16 +189,16 @@ def clean(
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
     given = route.options["other"]
-    problem = route.read()
+    problem, original = route.read()
     if client is not None:
-        result = _on_workers(problem, method, client, callback, given)
+        result = _on_workers(problem, chosen.name, client, callback, given)
     else:
         first = None if start is None else _labels(Path(start), problem)
-        result = synchronise(problem, universe, method=method, start=first, rng=rng, callback=callback, **given)
+        result = synchronise(problem, universe, method=chosen, start=first, rng=rng, callback=callback, **given)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
-        written = route.write(Content(found.matches_after, found.labels, adds), staged[route.target])
+        written = route.write(Content(found.matches_after, found.labels, adds, original), staged[route.target])
         counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
         if drawn is not None:
             plotting.save_to(staged[drawn], plotting.overview(result, found))
@@ -243,14 +243,14 @@ def _before_verification(source: Path, format: str | None) -> dict[str, Any]:
     return {"source": "matches", "target": "matches", "verify": can_verify()}
 
 
-def _chosen(method: str, universe: str | int, options: Mapping[str, Any]) -> Method:
+def _chosen(method: str | Method | Callable[..., Outcome], universe: str | int, options: Mapping[str, Any]) -> Method:
     """Return the method, or say that the universe or an option does not go with it."""
     chosen = find_method(method)
     if universe != "auto" and not chosen.sized:
-        raise InputError(f"method {method!r} finds the size of the universe itself; leave universe={universe} out")
+        raise InputError(f"method {chosen.name!r} finds the size of the universe itself; leave universe={universe} out")
     for name in options:
         others = [other.name for other in METHODS.values() if name in other.options]
-        if others and method not in others and not any(name in known.options for known in FORMATS.values()):
+        if others and chosen.name not in others and not any(name in known.options for known in FORMATS.values()):
             advice = f"choose method={others[0]!r} for it"
             raise InputError(f"{name!r} is an option of method {', '.join(others)}; {advice}", setting="method")
     return chosen

@@ -36,11 +36,14 @@ class Content:
         Universe point of every point, -1 = unmatched, where known.
     add
         Whether a writer that filters an existing file adds the matches which that file does not have.
+    original
+        What the reader of the file kept for writing a changed copy of it, if anything.
     """
 
     matchings: Matchings
     labels: Labels | None = None
     add: bool = True
+    original: object = None
 
     def holds(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for every row of `ends`, (n, 2) global point indices, whether the answer matches the two."""
@@ -113,6 +116,8 @@ class Format:
         Whether it holds tracks, and with them all that follows from the matches, asked for or not.
     files
         Names of the options that name further files to read.
+    load
+        Like `read`, and returns what a writer of a changed copy would else read again; None where there is no such.
     next_command
         ``next_command(path, written, images)``: what to type next to go on with a file that was written.
     check_comparable
@@ -131,6 +136,7 @@ class Format:
     adds: bool = True
     whole: bool = False
     files: tuple[str, ...] = ()
+    load: Callable[..., tuple[Matchings, object]] | None = None
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
     check_comparable: Callable[[Path, Path], None] | None = None
     advice: Callable[[Path], list[str]] | None = None

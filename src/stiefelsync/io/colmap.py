@@ -9,156 +9,40 @@ from __future__ import annotations
 import shlex
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.colmap_create import create
+from stiefelsync.io.colmap_tables import (
+    MAX_IMAGES,
+    TABLES,
+    Database,
+    Images,
+    Rows,
+    check_triggers,
+    load_images,
+    load_rows,
+    load_source,
+)
+from stiefelsync.io.colmap_tables import check_tables as _check_tables
 from stiefelsync.io.colmap_verify import advice
 from stiefelsync.io.colmap_verify import verify as run_verification
-from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot
+from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.copies import representatives
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["COLMAP", "check_same_table", "next_command"]
+__all__ = ["COLMAP", "MAX_IMAGES", "TABLES", "check_same_table", "next_command"]
 
-MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
-TABLES = ("two_view_geometries", "matches")
 DEGENERATE, UNCALIBRATED = 1, 3  # values of the column `config`; COLMAP's mappers skip rows of 0 and 1
 
 Int64s = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Images:
-    """The images of a database, in order of their ids, and their keypoints one image after another."""
-
-    ids: Int64s
-    names: list[str]
-    sizes: Int64s
-    coordinates: NDArray[np.float32]
-
-    @property
-    def offsets(self) -> Int64s:
-        """Global index of each image's first keypoint, and their number at the end."""
-        return np.append(0, np.cumsum(self.sizes))
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The matches of one table; row r has matches ``start[r]:start[r + 1]``, between the images ``objects[r]``."""
-
-    pair_ids: Int64s
-    objects: Int64s
-    start: Int64s
-    indices: Int64s
-
-    def flat_objects(self) -> Int64s:
-        """Both images of every match; shape (M, 2)."""
-        return np.repeat(self.objects, np.diff(self.start), axis=0)
-
-    def ends(self, images: Images) -> Int64s:
-        """Global indices of both keypoints of every match; shape (M, 2)."""
-        return self.indices + images.offsets[self.flat_objects()]
-
-
-# ---------------------------------------------------------------- reading
-
-
-def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    missing = [name for name in ("images", "keypoints", *TABLES) if name not in there]
-    if len(missing) == 4:
-        raise FormatError(f"{path} is a database of something else: it has none of COLMAP's tables")
-    if missing:
-        raise FormatError(f"{path} is no complete COLMAP database: it has no table {missing[0]!r}")
-    for name in ("images", "keypoints", *TABLES):
-        if any(hidden for *_, hidden in connection.execute(f"PRAGMA table_xinfo({name})")):
-            raise FormatError(f"{path}: the table {name!r} computes its values instead of holding them")
-
-
-def _check_triggers(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise :class:`FormatError` if changing the matches would run statements that the database brings along."""
-    for name, table in connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"):
-        if str(table).lower() in TABLES:
-            raise FormatError(
-                f"{path} has the trigger {name!r}, which would run as the copy is written, and COLMAP has none; "
-                f"remove it with: DROP TRIGGER {name}"
-            )
-
-
-def _load_images(connection: sqlite3.Connection, path: Path) -> Images:
-    listed = connection.execute("SELECT image_id, name FROM images ORDER BY image_id").fetchall()
-    for image_id, name in listed:
-        if not isinstance(image_id, int) or not 0 <= image_id < MAX_IMAGES or not isinstance(name, str):
-            raise FormatError(f"{path} has the image {image_id!r} named {name!r}; it needs a number and a text")
-    place = {image_id: i for i, (image_id, _) in enumerate(listed)}
-    blocks = [np.empty((0, 2), dtype=np.float32)] * len(listed)
-    for image_id, rows, cols, data in connection.execute("SELECT image_id, rows, cols, data FROM keypoints"):
-        if image_id not in place:
-            raise FormatError(f"{path} holds keypoints of image {image_id}, but has no such image")
-        i = place[image_id]
-        if rows and cols not in (2, 4, 6):
-            raise FormatError(f"{path}: the keypoints of {listed[i][1]!r} have {cols} columns; COLMAP has 2, 4 or 6")
-        blocks[i] = _matrix(data, rows, cols, np.float32, f"{path}: the keypoints of {listed[i][1]!r}")[:, :2]
-    sizes = np.array([len(block) for block in blocks], dtype=np.int64)
-    coordinates = np.concatenate([np.empty((0, 2), dtype=np.float32), *blocks])
-    return Images(np.array(list(place), dtype=np.int64), [str(name) for _, name in listed], sizes, coordinates)
-
-
-def _load_rows(connection: sqlite3.Connection, table: str, images: Images, path: Path) -> Rows:
-    place = {int(image_id): i for i, image_id in enumerate(images.ids)}
-    ids, objects, blocks = [], [], [np.empty((0, 2), dtype=np.int64)]
-    for pair_id, rows, cols, data in connection.execute(
-        f"SELECT pair_id, rows, cols, data FROM {table} ORDER BY pair_id"
-    ):
-        if not isinstance(pair_id, int):
-            raise FormatError(f"{path}: {table} has the pair {pair_id!r}, which is no number")
-        first, second = divmod(pair_id, MAX_IMAGES)
-        for image_id in (first, second):
-            if image_id not in place:
-                raise FormatError(
-                    f"{path}: {table} has pair {pair_id} of images {first} and {second}; no image {image_id}"
-                )
-        if first >= second:
-            raise FormatError(
-                f"{path}: {table} has pair {pair_id}, of image {first} with {second}: the smaller goes first"
-            )
-        i, j = place[first], place[second]
-        where = f"{path}: the {table} of {images.names[i]!r} and {images.names[j]!r}"
-        if rows and cols != 2:
-            raise FormatError(f"{where} have {cols} columns where 2 are expected")
-        block = _matrix(data, rows, 2, np.uint32, where)
-        for o, column in ((i, block[:, 0]), (j, block[:, 1])):
-            if len(column) and column.max() >= images.sizes[o]:
-                raise FormatError(
-                    f"{where} name keypoint {column.max()} of {images.names[o]!r}, which has only {images.sizes[o]}"
-                )
-        ids.append(pair_id)
-        objects.append((i, j))
-        blocks.append(block.astype(np.int64))
-    start = np.append(0, np.cumsum([len(block) for block in blocks[1:]], dtype=np.int64))
-    pairs = np.array(objects, dtype=np.int64).reshape(-1, 2)
-    return Rows(np.array(ids, dtype=np.int64), pairs, start, np.concatenate(blocks))
-
-
-def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str) -> NDArray[Any]:
-    """Return a blob as a matrix of little-endian numbers, or say that its length is wrong."""
-    if not isinstance(rows, int) or not isinstance(cols, int) or rows < 0:
-        raise FormatError(f"{where} have {rows} rows and {cols} columns")
-    kind = np.dtype(dtype).newbyteorder("<")
-    if not isinstance(data, bytes | None):
-        raise FormatError(f"{where} are {type(data).__name__} where bytes are expected; the database is damaged")
-    expected, found = rows * cols * kind.itemsize, len(data or b"")
-    if found != expected:
-        raise FormatError(f"{where} take {found} bytes where {rows} rows need {expected}; the database is damaged")
-    return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
 
 
 def read(
@@ -177,28 +61,30 @@ def read(
         Take keypoints of one image no farther apart than this for one point where a chain of matches connects them,
         as :func:`~stiefelsync.matching.copies.merge_near` does.
     """
+    return load(path, one_to_many=one_to_many, source=source, merge_px=merge_px)[0]
+
+
+def load(
+    path: Path, *, one_to_many: OneToMany = "repair", source: str | None = None, merge_px: float = 0.0
+) -> tuple[Matchings, Database]:
+    """Return what :func:`read` does, and the tables, for writing a changed copy."""
     with snapshot(path) as connection:
-        _check_tables(connection, path)
-        images = _load_images(connection, path)
-        _, rows = _load_source(connection, source, images, path)
+        found = _database(connection, path, source)
+    images, rows = found.images, found.rows
     about: dict[str, Any] = {"names": images.names, "coordinates": images.coordinates}
     objects = rows.flat_objects()
     plain = Matchings.from_arrays(objects, rows.indices, images.sizes, **about, one_to_many=one_to_many)
     if not merge_px:
-        return plain
+        return plain, found
     points = _stands(rows, images, merge_px)[rows.ends(images)] - images.offsets[objects]
-    return Matchings.from_arrays(objects, points, images.sizes, **about, one_to_many="repair")
+    return Matchings.from_arrays(objects, points, images.sizes, **about, one_to_many="repair"), found
 
 
-def _load_source(connection: sqlite3.Connection, source: str | None, images: Images, path: Path) -> tuple[str, Rows]:
-    """Return the table that is read and its matches; None takes the verified ones if there are any."""
-    if source is not None and source not in TABLES:
-        raise unknown_name("source", source, TABLES)
-    for table in TABLES if source is None else (source,):
-        rows = _load_rows(connection, table, images, path)
-        if len(rows.indices):
-            break
-    return table, rows
+def _database(connection: sqlite3.Connection, path: Path, source: str | None) -> Database:
+    _check_tables(connection, path)
+    images = load_images(connection, path)
+    table, rows = load_source(connection, source, images, path)
+    return Database(path, state_of(path.resolve()), source, table, images, rows)
 
 
 def check_same_table(before: Path, after: Path) -> None:
@@ -289,12 +175,16 @@ def write(
             raise InputError(f"option {name} is for a new database; this one is a copy of {like}")
     with snapshot(like) as original:
         _check_tables(original, like)
-        _check_triggers(original, like)
-        images = _load_images(original, like)
+        check_triggers(original, like)
+        known = content.original
+        if not (isinstance(known, Database) and (known.path, known.asked) == (like, source)) or (
+            known.state != state_of(like.resolve())
+        ):
+            known = _database(original, like, source)
+        images, source, given = known.images, known.table, known.rows
         fitted = _fitted(content, images, like)
-        source, given = _load_source(original, source, images, like)
         target = target or source
-        rows = given if target == source else _load_rows(original, target, images, like)
+        rows = given if target == source else load_rows(original, target, images, like)
         changed, written = _changes(rows, fitted, images, _stands(given, images, merge_px))
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
@@ -455,6 +345,7 @@ COLMAP = register(
         write,
         loses,
         adds=False,
+        load=load,
         next_command=lambda path, written, images: next_command(
             path, target=_table_to_map(written), images="IMAGES" if images is None else images
         ),

@@ -13,7 +13,7 @@ from stiefelsync.io.limits import guarded
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["detect", "find", "output_format", "read", "write", "write_content", "write_to"]
+__all__ = ["detect", "find", "load", "output_format", "read", "write", "write_content", "write_to"]
 
 
 def find(name: str) -> Format:
@@ -94,11 +94,16 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     """
     path = as_path(path)
     known = detect(path) if format is None else find(format)
+    return load(path, known, **options)[0]
+
+
+def load(path: Path, known: Format, **options: Any) -> tuple[Matchings, object]:
+    """Return the matches of a file, and what its reader keeps for writing a changed copy of it, if anything."""
     if not path.exists():
         raise InputError(f"{path} does not exist")
     known.check("read", options)
     with guarded(path, known.name):
-        return known.read(path, **options)
+        return (known.read(path, **options), None) if known.load is None else known.load(path, **options)
 
 
 def write(

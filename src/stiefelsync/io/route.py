@@ -9,7 +9,7 @@ from typing import Any
 
 from stiefelsync.errors import counted, unknown_name
 from stiefelsync.io.base import Content, Format, Written
-from stiefelsync.io.dispatch import as_path, detect, find, output_format, read, write, write_content
+from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write, write_content
 from stiefelsync.io.files import Name, check_outputs
 from stiefelsync.matching.matchings import Matchings
 
@@ -42,9 +42,9 @@ class Route:
     options: Mapping[str, Mapping[str, Any]]
     reads: tuple[Path, ...]
 
-    def read(self) -> Matchings:
-        """Return the matches of the source."""
-        return read(self.source, self.reader.name, **self.options["read"])
+    def read(self) -> tuple[Matchings, object]:
+        """Return the matches of the source, and what its reader keeps for writing a changed copy, if anything."""
+        return load(self.source, self.reader, **self.options["read"])
 
     def write(self, content: Content, temporary: Path) -> Written | None:
         """Write to a fresh file that is to become the target."""
@@ -123,7 +123,7 @@ def convert(
     ['A CSV file of matches holds no point coordinates.']
     """
     route = plan_route(source, target, format=source_format, to=target_format, like=like, options=options, force=force)
-    matchings, model = route.read(), route.model
+    (matchings, _), model = route.read(), route.model
     lost = route.writer.loses(matchings)
     given = route.options["write"]
     written = write(matchings, route.target, route.writer.name, like=model, add=add, force=force, **given)

@@ -14,7 +14,7 @@ from stiefelsync.errors import FormatError
 from stiefelsync.io.base import head
 from stiefelsync.io.staging import staging
 
-__all__ = ["distrust", "is_sqlite", "snapshot"]
+__all__ = ["distrust", "is_sqlite", "snapshot", "state_of"]
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = {2**n for n in range(9, 17)}
@@ -30,7 +30,7 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _state(path: Path) -> tuple[tuple[int, int], ...]:
+def state_of(path: Path) -> tuple[tuple[int, int], ...]:
     """Return size and time of change of a database and its log, to notice a writer."""
     parts = [file.stat() for file in (path, _beside(path, "-wal")) if file.exists()]
     return tuple((part.st_size, part.st_mtime_ns) for part in parts)
@@ -51,7 +51,7 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     if not is_sqlite(path):
         raise FormatError(f"{path} is not an SQLite database")
     real = path.resolve()  # SQLite keeps its logs beside what a link points to
-    before = _state(real)
+    before = state_of(real)
     try:
         with _opened(real) as connection:
             connection.execute("PRAGMA schema_version")  # locks out writers, so that the length is not about to change
@@ -69,7 +69,7 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         _check_length(path, real)
         raise FormatError(f"{path} is damaged: {error}") from None
-    if _state(real) != before:
+    if state_of(real) != before:
         raise FormatError(f"{path} changed while it was read; close the program that writes it and try again")
 
 

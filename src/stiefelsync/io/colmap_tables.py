@@ -1,0 +1,180 @@
+"""The tables of a COLMAP database as arrays: images with their keypoints, and matches."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import FormatError, unknown_name
+
+__all__ = [
+    "MAX_IMAGES", "TABLES", "Database", "Images", "Rows", "check_tables", "check_triggers", "load_images", "load_rows",
+    "load_source",
+]  # fmt: skip
+
+MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
+TABLES = ("two_view_geometries", "matches")
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of a database, in order of their ids, and their keypoints one image after another."""
+
+    ids: Int64s
+    names: list[str]
+    sizes: Int64s
+    coordinates: NDArray[np.float32]
+
+    @property
+    def offsets(self) -> Int64s:
+        """Global index of each image's first keypoint, and their number at the end."""
+        return np.append(0, np.cumsum(self.sizes))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The matches of one table; row r has matches ``start[r]:start[r + 1]``, between the images ``objects[r]``."""
+
+    pair_ids: Int64s
+    objects: Int64s
+    start: Int64s
+    indices: Int64s
+
+    def flat_objects(self) -> Int64s:
+        """Both images of every match; shape (M, 2)."""
+        return np.repeat(self.objects, np.diff(self.start), axis=0)
+
+    def ends(self, images: Images) -> Int64s:
+        """Global indices of both keypoints of every match; shape (M, 2)."""
+        return self.indices + images.offsets[self.flat_objects()]
+
+
+@dataclass(frozen=True)
+class Database:
+    """What reading a database found, so that writing a changed copy need not read it again.
+
+    Attributes
+    ----------
+    path, state
+        The file, and its size and time of change when it was read.
+    asked, table
+        The table that was asked for, None for none, and the one that was read.
+    """
+
+    path: Path
+    state: object
+    asked: str | None
+    table: str
+    images: Images
+    rows: Rows
+
+
+def check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :class:`FormatError` if a database is none of COLMAP's, or holds anything but plain tables."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    missing = [name for name in ("images", "keypoints", *TABLES) if name not in there]
+    if len(missing) == 4:
+        raise FormatError(f"{path} is a database of something else: it has none of COLMAP's tables")
+    if missing:
+        raise FormatError(f"{path} is no complete COLMAP database: it has no table {missing[0]!r}")
+    for name in ("images", "keypoints", *TABLES):
+        if any(hidden for *_, hidden in connection.execute(f"PRAGMA table_xinfo({name})")):
+            raise FormatError(f"{path}: the table {name!r} computes its values instead of holding them")
+
+
+def check_triggers(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :class:`FormatError` if changing the matches would run statements that the database brings along."""
+    for name, table in connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"):
+        if str(table).lower() in TABLES:
+            raise FormatError(
+                f"{path} has the trigger {name!r}, which would run as the copy is written, and COLMAP has none; "
+                f"remove it with: DROP TRIGGER {name}"
+            )
+
+
+def load_images(connection: sqlite3.Connection, path: Path) -> Images:
+    """Return the images and their keypoints, or say what is wrong with them."""
+    listed = connection.execute("SELECT image_id, name FROM images ORDER BY image_id").fetchall()
+    for image_id, name in listed:
+        if not isinstance(image_id, int) or not 0 <= image_id < MAX_IMAGES or not isinstance(name, str):
+            raise FormatError(f"{path} has the image {image_id!r} named {name!r}; it needs a number and a text")
+    place = {image_id: i for i, (image_id, _) in enumerate(listed)}
+    blocks = [np.empty((0, 2), dtype=np.float32)] * len(listed)
+    for image_id, rows, cols, data in connection.execute("SELECT image_id, rows, cols, data FROM keypoints"):
+        if image_id not in place:
+            raise FormatError(f"{path} holds keypoints of image {image_id}, but has no such image")
+        i = place[image_id]
+        if rows and cols not in (2, 4, 6):
+            raise FormatError(f"{path}: the keypoints of {listed[i][1]!r} have {cols} columns; COLMAP has 2, 4 or 6")
+        blocks[i] = _matrix(data, rows, cols, np.float32, f"{path}: the keypoints of {listed[i][1]!r}")[:, :2]
+    sizes = np.array([len(block) for block in blocks], dtype=np.int64)
+    coordinates = np.concatenate([np.empty((0, 2), dtype=np.float32), *blocks])
+    return Images(np.array(list(place), dtype=np.int64), [str(name) for _, name in listed], sizes, coordinates)
+
+
+def load_rows(connection: sqlite3.Connection, table: str, images: Images, path: Path) -> Rows:
+    """Return the matches of a table, or say what is wrong with them."""
+    place = {int(image_id): i for i, image_id in enumerate(images.ids)}
+    ids, objects, blocks = [], [], [np.empty((0, 2), dtype=np.int64)]
+    for pair_id, rows, cols, data in connection.execute(
+        f"SELECT pair_id, rows, cols, data FROM {table} ORDER BY pair_id"
+    ):
+        if not isinstance(pair_id, int):
+            raise FormatError(f"{path}: {table} has the pair {pair_id!r}, which is no number")
+        first, second = divmod(pair_id, MAX_IMAGES)
+        for image_id in (first, second):
+            if image_id not in place:
+                raise FormatError(
+                    f"{path}: {table} has pair {pair_id} of images {first} and {second}; no image {image_id}"
+                )
+        if first >= second:
+            raise FormatError(
+                f"{path}: {table} has pair {pair_id}, of image {first} with {second}: the smaller goes first"
+            )
+        i, j = place[first], place[second]
+        where = f"{path}: the {table} of {images.names[i]!r} and {images.names[j]!r}"
+        if rows and cols != 2:
+            raise FormatError(f"{where} have {cols} columns where 2 are expected")
+        block = _matrix(data, rows, 2, np.uint32, where)
+        for o, column in ((i, block[:, 0]), (j, block[:, 1])):
+            if len(column) and column.max() >= images.sizes[o]:
+                raise FormatError(
+                    f"{where} name keypoint {column.max()} of {images.names[o]!r}, which has only {images.sizes[o]}"
+                )
+        ids.append(pair_id)
+        objects.append((i, j))
+        blocks.append(block.astype(np.int64))
+    start = np.append(0, np.cumsum([len(block) for block in blocks[1:]], dtype=np.int64))
+    pairs = np.array(objects, dtype=np.int64).reshape(-1, 2)
+    return Rows(np.array(ids, dtype=np.int64), pairs, start, np.concatenate(blocks))
+
+
+def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str) -> NDArray[Any]:
+    """Return a blob as a matrix of little-endian numbers, or say that its length is wrong."""
+    if not isinstance(rows, int) or not isinstance(cols, int) or rows < 0:
+        raise FormatError(f"{where} have {rows} rows and {cols} columns")
+    kind = np.dtype(dtype).newbyteorder("<")
+    if not isinstance(data, bytes | None):
+        raise FormatError(f"{where} are {type(data).__name__} where bytes are expected; the database is damaged")
+    expected, found = rows * cols * kind.itemsize, len(data or b"")
+    if found != expected:
+        raise FormatError(f"{where} take {found} bytes where {rows} rows need {expected}; the database is damaged")
+    return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
+
+
+def load_source(connection: sqlite3.Connection, source: str | None, images: Images, path: Path) -> tuple[str, Rows]:
+    """Return the table that is read and its matches; None takes the verified ones if there are any."""
+    if source is not None and source not in TABLES:
+        raise unknown_name("source", source, TABLES)
+    for table in TABLES if source is None else (source,):
+        rows = load_rows(connection, table, images, path)
+        if len(rows.indices):
+            break
+    return table, rows
