@@ -27,7 +27,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-RUNS = ("canonical", "components", "trees", "snapshot", "upper_bound", "render")
+RUNS = ("canonical", "components", "connected", "trees", "_load_rows", "load_rows", "upper_bound", "render")
 HERE = Path(__file__).resolve().parent.parent
 Name = tuple[str, str]
 

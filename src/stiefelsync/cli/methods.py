@@ -49,7 +49,8 @@ def run(
 
 
 def _about(method: Method) -> dict[str, Any]:
-    return {f.name: getattr(method, f.name) for f in fields(method) if f.name not in ("run", "settings")}
+    shown_elsewhere = ("run", "settings", "defaults", "options")
+    return {f.name: getattr(method, f.name) for f in fields(method) if f.name not in shown_elsewhere}
 
 
 def _show_one(method: Method, json: bool) -> None:

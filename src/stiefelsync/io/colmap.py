@@ -335,6 +335,11 @@ def _table_to_map(written: Written | None) -> str | None:
     return None if written is None or written.target == "matches" else written.target
 
 
+def _go_on(path: Path, written: Written | None, images: Path | None) -> str:
+    """Return what to type next after writing a database."""
+    return next_command(path, target=_table_to_map(written), images="IMAGES" if images is None else images)
+
+
 COLMAP = register(
     Format(
         "colmap",
@@ -346,9 +351,7 @@ COLMAP = register(
         loses,
         adds=False,
         load=load,
-        next_command=lambda path, written, images: next_command(
-            path, target=_table_to_map(written), images="IMAGES" if images is None else images
-        ),
+        next_command=_go_on,
         check_comparable=check_same_table,
         files=("cameras",),
         advice=advice,

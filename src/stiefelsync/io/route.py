@@ -80,8 +80,8 @@ def plan_route(
     InputError
         If an option is unknown or wrong, an output is an input, is there already (unless `force`) or cannot be written.
     """
-    written = [as_path(path) for path in (target, *outputs) if path is not None]
-    inputs = [as_path(path) for path in (source, like, *reads) if path is not None]
+    written = [as_path(target), *(as_path(path) for path in outputs if path is not None)]
+    inputs = [as_path(source), *(as_path(path) for path in (like, *reads) if path is not None)]
     check_outputs(written, reads=inputs, force=force)
     model = inputs[0 if like is None else 1]
     reader = detect(inputs[0]) if format is None else find(format)

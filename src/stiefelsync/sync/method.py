@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, Protocol
 
@@ -119,6 +119,8 @@ class Method:
         Whether it is this package's own, and not a rival to compare with.
     settings
         The frozen dataclass of its options, fields made by :func:`option`; None where they are keywords of `run`.
+    defaults, options
+        The options it takes beside the common ones, with their default values, and their names.
     """
 
     name: str
@@ -133,25 +135,23 @@ class Method:
     discards: bool = False
     ours: bool = False
     settings: type | None = None
+    defaults: Mapping[str, Any] = field(init=False)
+    options: tuple[str, ...] = field(init=False)
 
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """The options this method takes beside the common ones, with their default values."""
+    def __post_init__(self) -> None:
         if self.settings is not None:
-            return {field.name: field.default for field in fields(self.settings)}
-        parameters = inspect.signature(self.run).parameters.values()
-        common = {"matchings", "universe", "start", "rng", "callback"}
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common}
+            defaults = {at.name: at.default for at in fields(self.settings)}
+        else:
+            parameters = inspect.signature(self.run).parameters.values()
+            common = {"matchings", "universe", "start", "rng", "callback"}
+            defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common}
+        object.__setattr__(self, "defaults", defaults)
+        object.__setattr__(self, "options", tuple(defaults))
 
     @property
     def takes_start(self) -> bool:
         """Whether it can go on from given labels: its `run` then has a keyword ``start``, (m,) int or None."""
         return "start" in inspect.signature(self.run).parameters
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Names of the options this method takes beside the common ones."""
-        return tuple(self.defaults)
 
     @property
     def meanings(self) -> dict[str, str]:
@@ -160,7 +160,7 @@ class Method:
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise an error for an option the method does not have, or one whose value cannot be."""
-        limits = {} if self.settings is None else {field.name: field.metadata for field in fields(self.settings)}
+        limits = {} if self.settings is None else {at.name: at.metadata for at in fields(self.settings)}
         for name, value in options.items():
             if name not in self.defaults:
                 raise unknown_name(f"option of method {self.name!r}", name, self.options or ["(none)"])
