@@ -10,8 +10,8 @@ import pytest
 
 import stiefelsync
 from stiefelsync import InputError, cycle_error, datasets, io, score
+from stiefelsync.sync.methods._spectral_start import spectral_start
 from stiefelsync.sync.rounding import project
-from stiefelsync.sync.spectral_start import spectral_start
 
 torch = pytest.importorskip("torch", reason='PyTorch is not installed; run: pip install "stiefelsync[torch]"')
 layer = pytest.importorskip("stiefelsync.torch")

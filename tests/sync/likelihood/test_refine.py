@@ -25,7 +25,7 @@ from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import fresh, log_likelihood, log_odds
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
-from stiefelsync.sync.spectral_start import spectral_start
+from stiefelsync.sync.methods._spectral_start import spectral_start
 
 
 def random_labels(matchings, d, rng):

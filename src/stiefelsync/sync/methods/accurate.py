@@ -25,9 +25,9 @@ from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
 from stiefelsync.sync.options import option
 from stiefelsync.sync.rounding import project
-from stiefelsync.sync.spectral_start import spectral_start, start_size
 from stiefelsync.sync.tracks.grow import grow_tracks
 
 __all__ = ["Start", "accurate", "improve"]

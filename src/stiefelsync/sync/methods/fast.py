@@ -9,8 +9,8 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
 from stiefelsync.sync.rounding import project
-from stiefelsync.sync.spectral_start import spectral_start, start_size
 
 __all__ = ["fast"]
 
