@@ -26,7 +26,7 @@ _ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a
 _ROUNDS = 5  # of taking the mean
 _ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
 _EVERY = 4  # which of the ratios decide on the commonest
-_MATCHES_PER_CHUNK = 100_000
+_MATCHES_PER_CHUNK = 16_000  # arrays of a few megabytes
 
 
 def neighbour_support(

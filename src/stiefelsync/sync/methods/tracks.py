@@ -24,6 +24,7 @@ __all__ = ["Prepared", "prepare", "tracks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 _LEAST_SHARE = 1e-9
 _COPIES = 0.001  # of the extent of an object's points
@@ -79,12 +80,11 @@ def tracks(
     A point found twice has its matches shared out among the two copies, and a track can hold only one of them. Tracks
     that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.tracks.join.join`).
 
-    Finally the matches inside tracks are judged by third objects, by their neighbours among the matches that are left,
-    and by the pair of objects they belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful
-    ones hold together fall apart; so do those that only hopeless pairs of objects hold together. Where less than 1.5 %
-    of the matches were found wrong before that, nothing is doubted: the few wrong ones left do less harm than losing
-    right ones. Nor is anything where positions lie on a grid coarser than a thousandth of the extent: neighbours then
-    tell too little.
+    Finally the matches inside tracks are judged by third objects, by their neighbours, and by the pair of objects they
+    belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful ones hold together fall apart; so
+    do those that only hopeless pairs of objects hold together. Where less than 1.5 % of the matches were found wrong
+    before that, nothing is doubted: the few wrong ones left do less harm than losing right ones. Nor is anything where
+    positions lie on a grid coarser than a thousandth of the extent: neighbours then tell too little.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def tracks(
     hopeless: list[tuple[int, int]] = []
     if prepared.smooth and not prepared.coarse and doubt and wrong >= _CLEAN and outcome.status == "done":
         with watch("doubts"):
-            labels, hopeless = _doubted(matchings, labels, neighbours, doubt)
+            labels, hopeless = _doubted(matchings, labels, prepared.support, doubt)
     details = _account(outcome, matchings, prepared, before, labels) | {"hopeless": hopeless}
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
@@ -146,6 +146,8 @@ class Prepared:
         Positions, in such units that points of an object less than 1 apart are one point found twice.
     callback
         Like the one given, but remembering that a stop was asked for.
+    support : (M,) float64
+        How far every match moves with its neighbours, NaN where unknown; empty if nobody asked.
     smooth
         Whether neighbouring matches move alike.
     coarse
@@ -156,6 +158,7 @@ class Prepared:
     alone: Bools
     places: NDArray[np.float64] | None
     callback: Callback | None
+    support: Floats
     smooth: bool
     coarse: bool
 
@@ -165,16 +168,19 @@ def prepare(
 ) -> Prepared:
     """Weigh the matches by their neighbours and look for points found twice, where positions are known."""
     weighed, alone, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), False
+    support = np.empty(0)
     if neighbours and matchings.coordinates is not None:
-        weighed, alone, callback, smooth = _weigh(matchings, neighbours, callback)
+        weighed, alone, callback, support = _weigh(matchings, neighbours, callback)
+        smooth = len(support) > 0
     places, coarse = _places(matchings, copies)
-    return Prepared(weighed, alone, places, callback, smooth, coarse)
+    return Prepared(weighed, alone, places, callback, support, smooth, coarse)
 
 
-def _doubted(matchings: Matchings, labels: Ints, neighbours: int, level: float) -> tuple[Ints, list[tuple[int, int]]]:
+def _doubted(matchings: Matchings, labels: Ints, support: Floats, level: float) -> tuple[Ints, list[tuple[int, int]]]:
     """Return the labels without what only doubtful matches hold together, and the hopeless pairs of objects."""
-    inside = matchings.keep(matchings.agreeing(labels))
-    found = doubts.doubt(inside, neighbour_support(inside, neighbours), level=level)
+    kept = matchings.agreeing(labels)
+    inside = matchings.keep(kept)
+    found = doubts.doubt(inside, support[kept], level=level)
     left = inside.endpoints[~found.matches]
     pairs = inside.pair_objects[found.hopeless]
     return number_tracks(connected(matchings.n_points, left)), [(int(i), int(j)) for i, j in pairs]
@@ -182,10 +188,11 @@ def _doubted(matchings: Matchings, labels: Ints, neighbours: int, level: float) 
 
 def _weigh(
     matchings: Matchings, neighbours: int, callback: Callback | None
-) -> tuple[Matchings, Bools, Callback | None, bool]:
-    """Return the matches with support, weighed by it, which are without, a callback, and whether motion is smooth.
+) -> tuple[Matchings, Bools, Callback | None, Floats]:
+    """Return the matches with support, weighed by it, which are without, a callback, and the support.
 
     Where nothing is known a match has the mean support of the others. The callback remembers that it was asked to stop.
+    The support is empty if it says nothing.
     """
     stopped = False
 
@@ -196,14 +203,14 @@ def _weigh(
 
     support = neighbour_support(matchings, neighbours, progress=report)
     if stopped:
-        return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, False
+        return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, np.empty(0)
     known = np.isfinite(support)
     alone = support == 0
     if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
-        return matchings, np.zeros(matchings.n_matches, dtype=bool), callback, False
-    support[~known] = support[known].mean()
-    weights = np.maximum(matchings.match_weights * support, np.finfo(np.float64).tiny)
-    return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback, True
+        return matchings, np.zeros(matchings.n_matches, dtype=bool), callback, np.empty(0)
+    weights = matchings.match_weights * np.where(known, support, support[known].mean())
+    weights = np.maximum(weights, np.finfo(np.float64).tiny)
+    return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback, support
 
 
 def _account(outcome: Outcome, matchings: Matchings, prepared: Prepared, before: Ints, after: Ints) -> dict[str, Any]:
