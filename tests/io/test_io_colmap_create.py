@@ -156,3 +156,14 @@ def test_what_a_new_database_cannot_do_without(tmp_path: Path) -> None:
     io.write(Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], coordinates=[[5, 5], [6, 6]]), tmp_path / "a.db")
     with pytest.raises(InputError, match="option shift is for a new database"):
         clean(tmp_path / "a.db", tmp_path / "b.db", shift=0.5)
+
+
+def test_hloc_files_remember_their_features(scene: Matchings, tmp_path: Path) -> None:
+    path, options = write_hloc(scene, tmp_path)
+    problem = io.read(path, **options)
+    assert problem.coordinates is not None
+    io.write(problem.keep(np.arange(problem.n_matches) % 3 > 0), tmp_path / "less.h5", like=path)
+    assert io.read(tmp_path / "less.h5", **options).n_matches < problem.n_matches
+    done = clean(path, tmp_path / "clean.h5", method="tracks", **options)
+    assert done.next_command == io.next_command(tmp_path / "clean.h5", images="IMAGES")
+    assert done.next_command.startswith("python -m hloc.reconstruction --sfm_dir sfm")

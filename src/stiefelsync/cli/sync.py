@@ -49,6 +49,9 @@ def run(
         Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")
     ] = None,
     images: Images = None,
+    features: Annotated[
+        Path | None, typer.Option("--features", help="hloc: the file of features the matches belong to.")
+    ] = None,
     before_verification: Annotated[
         bool,
         typer.Option("--before-verification", help="COLMAP: clean the raw matches; pycolmap, if there, verifies them."),
@@ -87,7 +90,7 @@ def run(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
             start=start, client=client, before_verification=before_verification,
-            **parse_options(option),
+            **({} if features is None else {"features": features}) | parse_options(option),
         )  # fmt: skip
     if json:
         show_json(done.as_dict() | {"seed": seed})

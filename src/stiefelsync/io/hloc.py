@@ -7,6 +7,7 @@ without the features file, and so are the numbers of keypoints of images that ne
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from stiefelsync.io.hdf5 import Datasets, edited, is_hdf5, opened
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["HLOC"]
+__all__ = ["HLOC", "next_command"]
 
 INT16_POINTS = 2**15  # keypoints an int16 index can tell apart
 LEAST_SCORE = 1e-6  # a match of score 0 is still a match, and weights are positive
@@ -47,8 +48,9 @@ class Contents:
     pairs: list[Pair]
 
 
-def _load(path: Path, features: str | Path | None) -> Contents:
-    keypoints = None if features is None else _load_features(Path(features))
+def _load(path: Path, features: str | Path | None, known: dict[str, NDArray[Any]] | None = None) -> Contents:
+    """Read a file of matches; `known` are keypoints by image where there is no features file."""
+    keypoints = known if features is None else _load_features(Path(features))
     with opened(path) as datasets:
         groups = datasets.having("matches0")
         if not groups:
@@ -192,7 +194,8 @@ def write(content: Content, path: Path, *, like: Path | None, features: str | Pa
     Parameters
     ----------
     features
-        The file of features the matches were read with, if they were.
+        The file of features the matches were read with, if they were. What the matches know of their images, names and
+        numbers of keypoints, is as good.
 
     Notes
     -----
@@ -200,7 +203,7 @@ def write(content: Content, path: Path, *, like: Path | None, features: str | Pa
     int16 as in hloc itself where that holds them, else int32, which hloc reads as well.
     """
     if like is not None and is_hdf5(like):
-        contents = _load(like, features)
+        contents = _load(like, features, _known(content.matchings))
         if not np.array_equal(contents.sizes, content.matchings.sizes):
             raise InputError(f"these matches are not about the keypoints of {like}; pass the same features= as before")
         with edited(path, like) as file:
@@ -209,6 +212,31 @@ def write(content: Content, path: Path, *, like: Path | None, features: str | Pa
         names = _escaped(names_of(content.matchings, numbered="{:06}"))
         _create(file, list(names), content.matchings, set())
     return None
+
+
+def _known(matchings: Matchings) -> dict[str, NDArray[Any]] | None:
+    """Return an array for every image as long as it has keypoints; None if its images have no names of their own."""
+    if matchings.names is None or matchings.coordinates is None:  # without features names have lost their slashes
+        return None
+    sizes = zip(names_of(matchings), matchings.sizes.tolist(), strict=True)
+    return {name: np.broadcast_to(np.float32(0), (size, 2)) for name, size in sizes}
+
+
+def next_command(
+    path: str | Path, *, features: str | Path = "features.h5", pairs: str = "pairs.txt", images: str | Path = "images"
+) -> str:
+    """Return what to type next to reconstruct with hloc from a file of matches.
+
+    Examples
+    --------
+    >>> print(next_command("clean.h5"))  # doctest: +NORMALIZE_WHITESPACE
+    python -m hloc.reconstruction --sfm_dir sfm --image_dir images --pairs pairs.txt --features features.h5
+    --matches clean.h5
+    """
+    given = {"sfm_dir": "sfm", "image_dir": images, "pairs": pairs, "features": features, "matches": path}
+    return "python -m hloc.reconstruction " + " ".join(
+        f"--{name} {shlex.quote(str(value))}" for name, value in given.items()
+    )
 
 
 def _filter(file: Any, contents: Contents, content: Content) -> Written:
@@ -303,5 +331,6 @@ HLOC = register(
         loses,
         adds=False,
         files=("features",),
+        next_command=lambda path, written, images: next_command(path, images="IMAGES" if images is None else images),
     )
 )

@@ -1,0 +1,29 @@
+"""What to type next with a file that was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stiefelsync.io import colmap, hloc
+
+__all__ = ["next_command"]
+
+
+def next_command(path: str | Path, **known: Any) -> str:
+    """Return what to type next to reconstruct from a file: by hloc if it ends like hloc's files, else by COLMAP.
+
+    Parameters
+    ----------
+    known
+        As of :func:`~stiefelsync.io.colmap.next_command` (`target`, `images`) and
+        :func:`~stiefelsync.io.hloc.next_command` (`features`, `pairs`, `images`).
+
+    Examples
+    --------
+    >>> print(next_command("clean.db"))
+    mkdir -p sparse && colmap mapper --database_path clean.db --image_path images --output_path sparse
+    """
+    if Path(path).suffix.lower() in hloc.HLOC.suffixes:
+        return hloc.next_command(path, **known)
+    return colmap.next_command(path, **known)
