@@ -11,9 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.sync.keypoints import find_keypoints
+
 __all__ = ["DATABASES", "SCENES", "make", "shuffle_out", "thin"]
 
 SCENES = {"fountain": "strecha/fountain-P11", "entry": "strecha/entry-P10", "herz-jesu": "herz-jesu-p8"}
+MAX_IMAGES = 2147483647
+JITTER = 0.5  # pixels
 CALIBRATED = 2  # what COLMAP's own example script writes for imported matches, without any geometry
 
 Block = NDArray[np.uint32]
@@ -67,6 +71,32 @@ def _rewired(share: float) -> Callable[[sqlite3.Connection, np.random.Generator]
     return change
 
 
+def _jittered(connection: sqlite3.Connection, rng: np.random.Generator) -> None:
+    """Forget the keypoints: take verified matches as correspondences with half a pixel of noise, find keypoints anew."""
+    ids = [number for (number,) in connection.execute("SELECT image_id FROM images ORDER BY image_id")]
+    at = {number: place for place, number in enumerate(ids)}
+    keypoints = {
+        number: np.frombuffer(data, dtype=np.float32).reshape(rows, cols)[:, :2].astype(float)
+        for number, rows, cols, data in connection.execute("SELECT image_id, rows, cols, data FROM keypoints")
+    }
+    pairs = {}
+    for pair, block in _blocks(connection, "two_view_geometries").items():
+        i, j = divmod(pair, MAX_IMAGES)
+        exact = np.hstack([keypoints[i][block[:, 0]], keypoints[j][block[:, 1]]])
+        pairs[at[i], at[j]] = exact + rng.normal(size=exact.shape) * JITTER
+    found = find_keypoints(pairs, len(ids)).matchings
+    connection.execute("DELETE FROM keypoints")
+    connection.execute("DELETE FROM matches")
+    assert found.coordinates is not None
+    for place, number in enumerate(ids):
+        block = found.coordinates[found.offsets[place] : found.offsets[place + 1]].astype(np.float32)
+        connection.execute("INSERT INTO keypoints VALUES (?, ?, 2, ?)", (number, len(block), block.tobytes()))
+    for (i, j), matches in found.pairs().items():
+        row = (MAX_IMAGES * ids[i] + ids[j], len(matches), matches.astype(np.uint32).tobytes())
+        connection.execute("INSERT INTO matches (pair_id, rows, cols, data) VALUES (?, ?, 2, ?)", row)
+    _raw(connection, rng)
+
+
 DATABASES: dict[str, tuple[str, Callable[[sqlite3.Connection, np.random.Generator], None]]] = {
     "verified": ("verified", _as_it_is),
     "raw": ("verified", _raw),
@@ -74,6 +104,7 @@ DATABASES: dict[str, tuple[str, Callable[[sqlite3.Connection, np.random.Generato
     "rewired20": ("verified", _rewired(0.2)),
     "ratio95": ("ratio95", _as_it_is),
     "grid8": ("grid8", _as_it_is),
+    "jittered": ("verified", _jittered),
 }
 """By name: the file of the scene it is made from, and what is done to it."""
 

@@ -2,7 +2,8 @@
 
 ``STIEFELSYNC_DATA=DATA python -m benchmarks.poses --records poses.jsonl`` needs the extra `colmap`. A cell (scene,
 database, recipe, mapper, draw) takes three to thirty seconds; cells already in the records are not run again.
-``--table`` prints the table of the records, ``--plot FILE`` draws it.
+``--table`` prints the table of the records, ``--plot FILE`` draws it. ``--two-image-points`` shows what points seen by
+two images do to the cameras.
 """
 
 from __future__ import annotations
@@ -239,11 +240,56 @@ def table(known: dict[Cell, dict[str, Any]]) -> list[str]:
     return lines
 
 
+def plot(known: dict[Cell, dict[str, Any]], path: Path) -> None:
+    """Draw AUC@1° of every database before and after, a panel for each scene and mapper."""
+    import matplotlib.pyplot as plt
+
+    panels = sorted({(cell.scene, cell.mapper) for cell in known})
+    figure, axes = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3.4), sharey=True, squeeze=False)
+    shown = {"original": ("o", "tab:grey"), "sync": ("s", "tab:blue"), "before": ("^", "tab:green")}
+    for axis, (scene, mapper) in zip(axes[0], panels, strict=True):
+        for offset, (recipe, (marker, colour)) in enumerate(shown.items()):
+            for place, database in enumerate(DATABASES):
+                values = [
+                    figures["auc1"]
+                    for cell, figures in known.items()
+                    if (cell.scene, cell.mapper, cell.recipe, cell.database) == (scene, mapper, recipe, database)
+                ]
+                at = [place + 0.22 * (offset - 1)] * len(values)
+                label = {"before": "before verification"}.get(recipe, recipe) if not place else None
+                axis.scatter(at, values, marker=marker, color=colour, label=label, s=26, alpha=0.8)
+        axis.set_xticks(range(len(DATABASES)), DATABASES, rotation=45, ha="right")
+        axis.set_title(f"{scene}, {mapper}")
+        axis.grid(axis="y", alpha=0.3)
+    axes[0][0].set_ylabel("AUC of relative pose at 1°")
+    axes[0][-1].legend(loc="lower left", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def two_image_points(data: Path) -> None:
+    """Print AUC@1° of entry, verified, incremental, before and after deleting the points of two images."""
+    import pycolmap
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source.db"
+        make(data, "entry", "verified", source)
+        truth, model = cameras(data / SCENES["entry"], larger_side(source)), reconstruct(source, "incremental")
+    print(f"as it is: {auc(pose_errors(model, truth)[0], 1):.3f}, {model.num_points3D()} points")
+    for number, point in list(model.points3D.items()):
+        if len({element.image_id for element in point.track.elements}) < 3:
+            model.delete_point3D(number)
+    pycolmap.bundle_adjustment(model, pycolmap.BundleAdjustmentOptions())
+    print(f"without points of two images: {auc(pose_errors(model, truth)[0], 1):.3f}, {model.num_points3D()} points")
+
+
 def main() -> None:
     """Run the cells that are missing, or print what is there."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--records", type=Path, required=True, help="file of records, one line per cell, added to")
     parser.add_argument("--table", action="store_true", help="print the table instead of running")
+    parser.add_argument("--plot", type=Path, help="draw the records instead of running")
+    parser.add_argument("--two-image-points", action="store_true", help="what points of two images do, instead")
     parser.add_argument("--scenes", nargs="+", default=list(SCENES), choices=list(SCENES))
     parser.add_argument("--databases", nargs="+", default=list(DATABASES), choices=list(DATABASES))
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=list(RECIPES))
@@ -253,8 +299,14 @@ def main() -> None:
     known = load(chosen.records)
     if chosen.table:
         print("\n".join(table(known)))
+    if chosen.plot is not None:
+        plot(known, chosen.plot)
+    if chosen.table or chosen.plot is not None:
         return
     data = Path(os.environ["STIEFELSYNC_DATA"])
+    if chosen.two_image_points:
+        two_image_points(data)
+        return
     for cell in cells(chosen):
         if cell not in known:
             known[cell] = run(data, cell)
