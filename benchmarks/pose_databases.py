@@ -72,7 +72,7 @@ def _rewired(share: float) -> Callable[[sqlite3.Connection, np.random.Generator]
 
 
 def _jittered(connection: sqlite3.Connection, rng: np.random.Generator) -> None:
-    """Forget the keypoints: take verified matches as correspondences with half a pixel of noise, find keypoints anew."""
+    """Take verified matches as correspondences with half a pixel of noise, and find their keypoints anew."""
     ids = [number for (number,) in connection.execute("SELECT image_id FROM images ORDER BY image_id")]
     at = {number: place for place, number in enumerate(ids)}
     keypoints = {
