@@ -235,6 +235,26 @@ class MatchArrays:
         *layout, _ = canonical(*flat, sizes, weights, "error", names)
         return object.__new__(type(self))._set(sizes, *layout, names, at, None)
 
+    def only_pairs(self, which: NDArray[np.int64]) -> Self:
+        """Return all objects with the matches of some pairs only, whose numbers are given, ascending; O(those).
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings
+        >>> Matchings.from_labels([0, 0, 0], [1, 1, 1]).only_pairs(np.array([1]))
+        Matchings(3 objects, 3 points, 1 match in 1 of 3 pairs)
+        """
+        counts = np.diff(self.pair_start)[which]
+        stop = np.cumsum(counts)
+        rows = np.repeat(self.pair_start[which] - stop + counts, counts) + np.arange(int(counts.sum()))
+        return self._with(
+            pair_objects=self.pair_objects[which],
+            pair_start=np.append(0, stop),
+            indices=self.indices[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            repair=None,
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MatchArrays):
             return NotImplemented

@@ -16,7 +16,7 @@ from stiefelsync.sync.methods.tracks import prepare
 from stiefelsync.sync.outcome import Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
-from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points, only_pairs
+from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points
 from stiefelsync.sync.tracks.grow import Tracks, grow_clusters, split
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.numbers import Numbers
@@ -90,7 +90,7 @@ def _extend_tracks(
         held = _held(matchings, carried.labels, free)
         objects = np.zeros(matchings.n_objects, dtype=bool)
         objects[matchings.point_objects[held]] = True
-        local = only_pairs(matchings, np.flatnonzero(objects[matchings.pair_objects].all(axis=1)))
+        local = matchings.only_pairs(np.flatnonzero(objects[matchings.pair_objects].all(axis=1)))
         free |= _loose(local, carried.labels, held)
     with watch("neighbours"):
         given = {**find_method("tracks").defaults, **options}
@@ -117,7 +117,7 @@ def _held(matchings: Matchings, labels: Ints, free: Bools) -> Ints:
     """Return the points that take part: free ones, and the tracks that these have matches with; ascending."""
     objects = np.zeros(matchings.n_objects, dtype=bool)
     objects[matchings.point_objects[free]] = True
-    near = only_pairs(matchings, np.flatnonzero(objects[matchings.pair_objects].any(axis=1)))
+    near = matchings.only_pairs(np.flatnonzero(objects[matchings.pair_objects].any(axis=1)))
     a, b = near.endpoints.T
     either = np.flatnonzero(free[a] | free[b])
     met = _free(labels, np.zeros(len(free), dtype=bool))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.tracks.integer_arrays import find, spread
 
-__all__ = ["Carried", "carry_over", "changed_points", "only_pairs"]
+__all__ = ["Carried", "carry_over", "changed_points"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -108,7 +108,7 @@ def changed_points(carried: Carried, after: Matchings) -> Bools:
             equal[which[run]] = _equal(before, which[run], after, where[run])
     untouched = np.zeros(len(new), dtype=bool)
     untouched[where[equal[which]]] = True
-    parts = only_pairs(before, np.flatnonzero(~equal)), only_pairs(after, np.flatnonzero(~untouched))
+    parts = before.only_pairs(np.flatnonzero(~equal)), after.only_pairs(np.flatnonzero(~untouched))
     old, gone = _keys(parts[0], after.offsets[place], after.sizes[place], after.n_points)
     new, come = _keys(parts[1], after.offsets[:-1], after.sizes, after.n_points)
     which, where = find(new, old)
@@ -140,24 +140,4 @@ def _equal(before: Matchings, which: Ints, after: Matchings, where: Ints) -> Boo
     middle = len(which) // 2
     return np.append(
         _equal(before, which[:middle], after, where[:middle]), _equal(before, which[middle:], after, where[middle:])
-    )
-
-
-def only_pairs(matchings: Matchings, which: Ints) -> Matchings:
-    """Return the problem with the matches of some pairs of objects only, whose numbers are given, ascending; O(those).
-
-    Examples
-    --------
-    >>> only_pairs(Matchings.from_labels([0, 0, 0], [1, 1, 1]), np.array([1]))
-    Matchings(3 objects, 3 points, 1 match in 1 of 3 pairs)
-    """
-    counts = np.diff(matchings.pair_start)[which]
-    rows = spread(matchings.pair_start[which], counts)[1]
-    return replace(
-        matchings,
-        pair_objects=matchings.pair_objects[which],
-        pair_start=np.append(0, np.cumsum(counts)),
-        indices=matchings.indices[rows],
-        weights=None if matchings.weights is None else matchings.weights[rows],
-        repair=None,
     )

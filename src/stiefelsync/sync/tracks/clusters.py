@@ -142,10 +142,11 @@ def contract(
     ([0, 2, 1, 3], [0], [1], [2])
     """
     first = points[np.flatnonzero(names == points)]
-    place = np.searchsorted(first, names)
-    order = ordered(place * (int(objects.max(initial=0)) + 1) + objects)
-    start = np.append(0, np.cumsum(np.bincount(place, minlength=len(first))))
-    edges = _contracted(np.searchsorted(first, A), np.searchsorted(first, B), count, weight, len(first))
+    place = np.zeros(int(points.max(initial=-1)) + 1, dtype=np.int64)
+    place[first] = np.arange(len(first))
+    order = ordered(place[names] * (int(objects.max(initial=0)) + 1) + objects)
+    start = np.append(0, np.cumsum(np.bincount(place[names], minlength=len(first))))
+    edges = _contracted(place[A], place[B], count, weight, len(first))
     return Quotient(points[order], objects[order], start, *edges, np.full(len(first), fresh))
 
 

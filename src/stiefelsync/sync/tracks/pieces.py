@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.tracks.changes import only_pairs
 from stiefelsync.sync.tracks.clusters import singletons
 from stiefelsync.sync.tracks.groups import Part
 from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight
@@ -100,7 +99,7 @@ class InMemory:
 
     def only(self, pairs: Ints) -> InMemory:
         """Return these pairs and their matches."""
-        return InMemory(only_pairs(self.matchings, pairs))
+        return InMemory(self.matchings.only_pairs(pairs))
 
 
 @dataclass(frozen=True)
