@@ -111,9 +111,9 @@ def tracks(
         prepared = prepare(matchings, neighbours=neighbours, copies=copies, callback=callback)
     outcome = grow_tracks(prepared.weighed, start=start, places=prepared.places, callback=prepared.callback)
     before = labels = cast(Ints, outcome.labels)
-    wrong = 1 - np.count_nonzero(matchings.agreeing(labels)) / max(matchings.n_matches, 1)
     hopeless: list[tuple[int, int]] = []
-    if prepared.smooth and not prepared.coarse and doubt and wrong >= _CLEAN and outcome.status == "done":
+    judged = prepared.smooth and not prepared.coarse and doubt and outcome.status == "done"
+    if judged and np.mean(~matchings.agreeing(labels)) >= _CLEAN:
         with watch("doubts"):
             labels, hopeless = _doubted(matchings, labels, prepared.support, doubt)
     details = _account(outcome, matchings, prepared, before, labels) | {"hopeless": hopeless}
@@ -218,7 +218,10 @@ def _account(outcome: Outcome, matchings: Matchings, prepared: Prepared, before:
 
     Of the former those that agree with the tracks all the same are kept.
     """
-    alone, now = prepared.alone, matchings.agreeing(after)
+    alone = prepared.alone
+    if before is after and not alone.any():  # as it was counted before
+        return {**outcome.details, "matches": {**outcome.details["matches"], "unsupported": 0, "doubtful": 0}}
+    now = matchings.agreeing(after)
     then = now if before is after else matchings.agreeing(before)
     doubtful = then & ~now & ~alone
     matches = dict(outcome.details["matches"])
