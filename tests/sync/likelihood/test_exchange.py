@@ -125,6 +125,16 @@ def test_a_group_that_is_exchanged_is_found_and_put_right(error):
     assert exchange(table, better)[0].tolist() == better.tolist()
 
 
+def test_the_exchange_alone_puts_it_right(monkeypatch):
+    # Without the refinement after it, which would mend a bungled exchange, too.
+    problem, truth, labels, group = confused(0.0)
+    monkeypatch.setattr(module, "refine", lambda table, labels, blocks=None: (labels, 0))
+    better, _ = exchange(MatchTable.of(problem, 5), labels)
+    assert score(better, truth).fscore == 1.0
+    moved = better != labels
+    assert any(np.array_equal(moved, side & (truth < 2)) for side in (group, ~group))
+
+
 def test_labels_that_did_not_change_are_not_looked_at_again(monkeypatch):
     problem, _, labels, _ = confused(0.3)
     table = MatchTable.of(problem, 5)
