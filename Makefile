@@ -67,7 +67,7 @@ lint: .venv/dev.stamp
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.solver
 
-# Would the tests notice a small change of the numerical core? Goes on where it was interrupted (docs/mutants.md).
+# Would the tests notice a small change of the numerical core? Goes on where it was interrupted (docs/evidence/mutants.md).
 mutants: .venv/dev.stamp
 	$(TEST_ENV) $(BIN)/python -m benchmarks.mutants --record $(OUT)/mutants.jsonl $(ARGS)
 
