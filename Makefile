@@ -41,7 +41,7 @@ test-everywhere: .venv/dev.stamp
 .venv-lowest/stamp: pyproject.toml .ci/lowest.txt
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt -e ".[plot,report,hloc,colmap,rivals,kernels]" hypothesis pytest pytest-xdist
+	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt -e ".[all]" hypothesis joblib pytest pytest-xdist
 	touch $@
 
 test-lowest: .venv-lowest/stamp
