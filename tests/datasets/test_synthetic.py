@@ -147,3 +147,17 @@ def test_scene_refuses() -> None:
         scene(10, 2, 9, 8, 0, 0)
     with pytest.raises(InputError, match=r"^wrong must be between 0 and 1, got 2$"):
         scene(10, 2, 5, 8, 2, 0)
+
+
+def test_no_seed_is_seed_0_and_a_bad_one_is_refused():
+    for make in (
+        lambda rng: synthetic(6, 5, 0.7, 0.3, rng=rng),
+        lambda rng: scene(200, 8, 60, 100, wrong=0.1, missing=0.2, rng=rng),
+    ):
+        (first, truth), (second, again) = make(None), make(0)
+        assert first == second
+        assert np.array_equal(truth, again)
+        with pytest.raises(
+            InputError, match=r"rng must be a seed \(a whole number of at least 0\) or a generator, got -1"
+        ):
+            make(-1)

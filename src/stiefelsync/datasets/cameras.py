@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stiefelsync.datasets._castle import Face, Part, castle
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import generator
 
 __all__ = ["CameraScene", "camera_scene", "cameras"]
 
@@ -103,7 +104,7 @@ def camera_scene(
         raise InputError(f"the castle has {n} corners; points must lie between 1 and {n}, got {points}")
     if cameras < 2:
         raise InputError(f"matching needs at least 2 cameras, got {cameras}")
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     chosen = np.isin(np.arange(n), rng.choice(n, n if points is None else points, replace=False))
     looks = _Looks.draw(corners.kind, rng)
     truth, places, descriptors, drawings = [], [], [], []

@@ -13,6 +13,7 @@ from scipy.io.matlab import MatReadError
 from stiefelsync.datasets.fetch import RemoteFile, find
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import generator
 
 __all__ = ["HOUSE", "house"]
 
@@ -71,7 +72,7 @@ def house(
         raise InputError(f"the house sequence has {_FRAMES} frames, so k must be between 1 and {_FRAMES}, got {k}")
     W, coordinates = _load(find(HOUSE, download=download) if path is None else _located(Path(path)))
     frames = np.rint(np.linspace(0, _FRAMES - 1, k)).astype(np.int64)
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     order = np.tile(np.arange(_POINTS), (k, 1))
     if shuffle:
         order = rng.permuted(order, axis=1)

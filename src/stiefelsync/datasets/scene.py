@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from stiefelsync.datasets.synthetic import permute_selected
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import generator
 
 __all__ = ["scene"]
 
@@ -72,7 +73,7 @@ def scene(
     for name, rate in (("wrong", wrong), ("missing", missing)):
         if not 0 <= rate <= 1:
             raise InputError(f"{name} must be between 0 and 1, got {rate}")
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     start = np.arange(cameras) * points // cameras
     # Places in the window, not universe points: `at` in random order, `place` its inverse (-1 where nothing is seen).
     at = np.stack([rng.permutation(window)[:seen] for _ in range(cameras)])

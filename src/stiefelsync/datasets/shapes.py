@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from stiefelsync.datasets.synthetic import permute_selected, synthetic
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import generator
 
 __all__ = ["SHAPES", "crowd", "large", "networks", "ring", "rogue", "twins", "uneven", "video", "weighted", "window"]
 
@@ -49,7 +50,7 @@ def ring(
     >>> len(ring(rng=0)[0].pair_objects)
     300
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     seen = _observe(np.full((objects, universe), observed), rng)
     return _row_noise(seen, _neighbours(objects, reach), error, rng)
 
@@ -73,7 +74,7 @@ def window(
     >>> window(rng=0)[0].n_objects
     60
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     first = np.arange(objects) * universe // objects
     inside = (np.arange(universe) - first[:, None]) % universe < width
     seen = _observe(np.where(inside, observed, 0.0), rng)
@@ -97,7 +98,7 @@ def crowd(
     >>> crowd(100, rng=0)[0].n_objects
     100
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     sizes = rng.integers(least, most + 1, objects)
     seen = rng.random((objects, universe)).argsort(axis=1).argsort(axis=1) < sizes[:, None]
     i, j = np.triu_indices(objects, 1)
@@ -113,7 +114,7 @@ def large(points: int = 2000, objects: int = 4, *, error: float = 0.3, rng: Rng 
     >>> large(200, rng=0)[0].sizes.tolist()
     [200, 200, 200, 200]
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     seen = rng.random((objects, points * 5 // 4)).argsort(axis=1).argsort(axis=1) < points
     return _row_noise(seen, _all_pairs(objects), error, rng)
 
@@ -128,7 +129,7 @@ def rogue(
     >>> rogue(rng=0)[0].n_objects
     20
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     seen = _observe(np.full((objects, universe), observed), rng)
     pairs = _all_pairs(objects)
     bad = (pairs == rng.integers(objects)).any(axis=1)
@@ -159,7 +160,7 @@ def twins(
     >>> twins(rng=0)[0].n_objects
     20
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     seen = _observe(np.full((objects, universe), observed), rng)
     n = round(share * universe)
     couples = rng.permutation(universe)[: 2 * n].reshape(2, n).T
@@ -176,7 +177,7 @@ def weighted(
     >>> len(weighted(rng=0)[0].weights) > 0
     True
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     matchings, truth = synthetic(universe, objects, observed, error, rng=rng)
     n = matchings.n_matches
     weights = np.where(matchings.agreeing(truth), rng.beta(5, 2, n), rng.beta(2, 5, n))
@@ -201,7 +202,7 @@ def uneven(
     """
     if of not in ("points", "objects"):
         raise InputError(f'of must be "points" or "objects", got {of!r}')
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     n = universe if of == "points" else objects
     rate = np.where(np.arange(n) % 2 == 0, 0.9, 0.1)
     chance = np.broadcast_to(rate if of == "points" else rate[:, None], (objects, universe))
@@ -236,7 +237,7 @@ def networks(
     >>> networks(rng=0)[0].n_matches
     192
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     truth = rng.permuted(np.tile(np.arange(points), (objects, 1)), axis=1)
     responses = rng.standard_normal((points, stimuli))[truth]
     responses += noise * rng.standard_normal(responses.shape)
@@ -269,7 +270,7 @@ def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: 
     >>> video(rng=0)[0]
     Matchings(101 objects, 3,030 points, 151,500 matches in 5,050 of 5,050 pairs)
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     pairs = _all_pairs(objects)
     i, j = pairs.T
     far = j - i > _RUN

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import generator
 
 __all__ = ["NOISES", "synthetic"]
 
@@ -75,7 +76,7 @@ def synthetic(
         raise InputError(f"error must be between 0 and 1, got {error}")
     if noise not in NOISES:
         raise unknown_name("noise", noise, NOISES)
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     seen = rng.random((objects, universe)) < observed
     while (empty := ~seen.any(axis=1)).any():
         seen[empty] = rng.random((int(empty.sum()), universe)) < observed

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import generator
 
 __all__ = ["CycleError", "Score", "cycle_error", "objective", "score"]
 
@@ -161,7 +162,7 @@ def cycle_error(
         max_triplets = max(int(budget / (3 * max(per_pair, 1))), 2)
     if max_triplets < 2:
         raise InputError(f"max_triplets must be at least 2, got {max_triplets}")
-    triplets, exact = _triplets(matchings, max_triplets, np.random.default_rng(rng))
+    triplets, exact = _triplets(matchings, max_triplets, generator(rng))
     partner = _partner_lookup(matchings)
     confirmed, contradicted = np.zeros(len(triplets)), np.zeros(len(triplets))
     for i, j, l in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
