@@ -13,7 +13,7 @@ from scipy.stats import norm, rankdata
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.counts import beta_fit, block_counts, soft_block_counts
-from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, refine, withdraw
+from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, assign, refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import _joined, _pairs
@@ -546,3 +546,17 @@ def test_sweeps_are_counted():
     assert ascend(table, other, rates)[1] == 2  # one that repairs, one that finds nothing
     assert ascend(table, other, rates, max_sweeps=1)[1] == 1
     assert refine(table, other)[1] == 3  # and one more with the rates of the repaired labels
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_assignment_is_the_best_of_all_choices_of_different_columns(seed):
+    rng = np.random.default_rng(seed)
+    n, d = (3, 3) if seed % 2 else (3, 5)
+    S = rng.integers(0, 4, size=(n, d)).astype(float) + 0.01 * rng.random((n, d))
+    S[:, 0] += 2 * (seed % 3)  # several points want the same label
+    best = max(permutations(range(d), n), key=lambda choice: sum(S[a, c] for a, c in enumerate(choice)))
+    assert tuple(assign(S).tolist()) == best
+
+
+def test_points_that_want_the_same_label_do_not_both_get_it():
+    assert assign(np.array([[3.0, 1.0, 0.0], [3.0, 0.0, 2.0], [0.0, 9.0, 0.0]])).tolist() == [0, 2, 1]
