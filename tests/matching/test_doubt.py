@@ -100,3 +100,33 @@ def test_levels_out_of_range_are_refused(level: float) -> None:
     if level:
         with pytest.raises(InputError, match="level of doubt is"):
             synchronise(problem, method="tracks", doubt=level)
+
+
+def smooth_views(k: int = 8, n: int = 400, seed: int = 3) -> tuple[Matchings, np.ndarray]:
+    """Return k views of a plane with a tenth of the matches wrong, and all of the pair (0, 1)."""
+    rng = np.random.default_rng(seed)
+    plane = rng.uniform(0, 1000, (n, 2))
+    places = np.concatenate([plane + 10 * i + rng.normal(size=(n, 2)) for i in range(k)])
+    pairs, right = {}, []
+    for i in range(k):
+        for j in range(i + 1, k):
+            target = np.arange(n)
+            wrong = np.flatnonzero(rng.random(n) < (0.8 if (i, j) == (0, 1) else 0.05))
+            # Wrong matches lead to near points, as repeated structure does.
+            target[wrong] = np.roll(wrong[np.argsort(plane[wrong, 0])], 1)[np.argsort(np.argsort(plane[wrong, 0]))]
+            pairs[i, j] = np.stack([np.arange(n), target], axis=1)
+            right.append(target == np.arange(n))
+    return Matchings.from_pairs(pairs, [n] * k, coordinates=places), np.concatenate(right)
+
+
+def test_tracks_name_what_they_doubt() -> None:
+    problem, right = smooth_views()
+    doubting, trusting = (synchronise(problem, method="tracks", doubt=level) for level in (0.03, 0))
+    kept = [problem.agreeing(answer.labels) for answer in (doubting, trusting)]
+    assert right[kept[0]].mean() >= right[kept[1]].mean()
+    matches = doubting.outcome.details["matches"]
+    assert sum(matches.values()) == problem.n_matches
+    assert matches["consistent"] + matches["kept"] == kept[0].sum()
+    assert trusting.outcome.details["hopeless"] == []
+    figures = doubting.as_dict()
+    assert figures.get("hopeless_pairs", []) == [[str(i), str(j)] for i, j in doubting.outcome.details["hopeless"]]
