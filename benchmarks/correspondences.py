@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.sync.keypoints import find_keypoints
+from stiefelsync.sync.tracks.keypoints import find_keypoints
 
 SCENES = ("fountain-P11", "entry-P10")
 NOISE = (0.25, 0.5, 1.0, 2.0)
