@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,8 @@ class Setting:
         build(self.database, whole, whole)
         self.folder = folder / "outputs"
         self.folder.mkdir()
+        self.graves = folder / "graves"
+        self.graves.mkdir()
         self.before = self.state()
 
     def state(self) -> dict[str, bytes]:
@@ -74,8 +77,8 @@ Check = Callable[[Setting, Path, int], bool]
 def _format(name: str) -> Writer:
     def write(setting: Setting, path: Path, which: int) -> object:
         like = setting.database if name == "colmap" else None
-        if path.is_dir():  # a folder is never replaced
-            shutil.rmtree(path)
+        if path.is_dir():  # a folder is never replaced, and its removal, which is ours, may be cut short by a kill
+            path.rename(setting.graves / uuid.uuid4().hex)
         return io.write(setting.answers[which], path, name, like=like, force=True)
 
     return write
