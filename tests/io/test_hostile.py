@@ -686,3 +686,11 @@ def test_pipes_and_devices_are_not_read(tmp_path):
     for path in (tmp_path / "pipe", Path(os.devnull)):
         with pytest.raises(InputError, match="is neither a file nor a folder"):
             io.read(path)
+
+
+def test_positions_too_large_for_their_type(tmp_path):
+    """Found by fuzzing: they became infinite, with a warning."""
+    (tmp_path / "a.csv").write_text("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1e300,0,0,0\n")
+    refused(tmp_path / "a.csv", "the coordinate 1e+300 is too large")
+    (tmp_path / "t.csv").write_text("track,object,point,x,y\n0,a,0,-1e300,0\n0,b,0,0,0\n")
+    refused(tmp_path / "t.csv", "the coordinate -1e+300 is too large")

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stiefelsync.errors import FormatError, InputError, counted
+from stiefelsync.errors import FormatError, InputError, counted, typed
 from stiefelsync.io.base import Content, Format, head, losses, names_of, register
 from stiefelsync.io.hdf5 import Datasets, is_hdf5, opened
 from stiefelsync.io.npz_arrays import load
@@ -41,6 +41,7 @@ KEYS = (("keypoints0", "keypoints1", "scores"), ("mkpts0", "mkpts1", "mconf"))
 LEAST_SCORE = 1e-6  # a correspondence of score 0 is still one, and weights are positive
 
 
+@typed
 def from_correspondences(correspondences: Mapping[tuple[str, str], ArrayLike]) -> Matchings:
     """Build keypoints and matches from ``{(name_a, name_b): (K, 4) or (K, 5)}``, rows x_a, y_a, x_b, y_b[, score].
 

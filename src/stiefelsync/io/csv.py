@@ -300,7 +300,7 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
     labels[place] = np.where(track == table.texts.get("-1", -1), -1, track)
     coordinates = None
     if "x" in table.columns and "y" in table.columns:
-        coordinates = np.full((len(labels), 2), np.nan, dtype=np.float32)
+        coordinates = np.full((len(labels), 2), np.nan)
         coordinates[place] = np.stack([table.columns["x"], table.columns["y"]], axis=1)
     return Matchings.from_labels(labels, counts, names=names, coordinates=coordinates)
 

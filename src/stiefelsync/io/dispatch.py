@@ -48,9 +48,17 @@ def detect(path: str | Path) -> Format:
 
 def as_path(path: Any) -> Path:
     """Return a path, or say that it is none."""
-    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
-        raise InputError(f"the name of a file is expected, got {path!r}")
-    return Path(path)
+    try:
+        if isinstance(os.fspath(path), str):
+            os.lstat(path)
+            return Path(path)
+    except FileNotFoundError:
+        return Path(path)
+    except (TypeError, ValueError):  # a NUL, or letters that no file name has
+        pass
+    except OSError:  # too long, or not to be looked at: whoever opens it will say so
+        return Path(path)
+    raise InputError(f"the name of a file is expected, got {path!r}")
 
 
 def _unknown(path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, typed
 from stiefelsync.io.base import names_of
 from stiefelsync.matching._canonical import OneToMany, as_pairs
 from stiefelsync.matching.matchings import Matchings
@@ -16,6 +16,7 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["from_dict", "from_permutations", "from_tensor", "to_dict", "to_permutations", "to_tensor"]
 
 
+@typed
 def from_dict(
     matches: Mapping[tuple[Any, Any], ArrayLike],
     sizes: ArrayLike | Mapping[str, int] | None = None,
@@ -79,6 +80,7 @@ def to_dict(matchings: Matchings) -> dict[tuple[str, str], NDArray[np.int32]]:
     return {(names[i], names[j]): block for (i, j), block in matchings.pairs().items()}
 
 
+@typed
 def from_permutations(
     permutations: Mapping[tuple[int, int], ArrayLike] | Sequence[ArrayLike],
     sizes: ArrayLike | None = None,
@@ -151,6 +153,7 @@ def _vector(given: ArrayLike) -> NDArray[np.int64]:
     return v.astype(np.int64)
 
 
+@typed
 def to_permutations(labels: ArrayLike, sizes: ArrayLike) -> list[NDArray[np.int64]]:
     """Return the universe point of every point, one vector per object; -1 = unmatched.
 
@@ -166,6 +169,7 @@ def to_permutations(labels: ArrayLike, sizes: ArrayLike) -> list[NDArray[np.int6
     return np.split(flat, np.cumsum(counts)[:-1])
 
 
+@typed
 def from_tensor(
     X: ArrayLike,
     sizes: ArrayLike | None = None,

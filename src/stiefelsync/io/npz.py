@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, Labels, head, losses, register
+from stiefelsync.io.dispatch import as_path
 from stiefelsync.io.limits import as_integers, check_points, guarded, shown
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.io.sparse_arrays import from_parts
@@ -140,10 +141,10 @@ def read_truth(path: str | Path) -> Labels | None:
     ...     read_truth(Path(folder, "small.npz"))
     array([0, 1, 1, 0])
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise InputError(f"{path} does not exist")
-    if not sniff(path):
+    if not path.is_file() or not sniff(path):
         return None
     with guarded(path, NPZ.name):
         arrays = load(path, {"sizes", "truth"})

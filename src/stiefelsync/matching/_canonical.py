@@ -151,7 +151,12 @@ def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32]
         raise InputError(f"coordinates must be real numbers, got {given.dtype}")
     if given.shape != (m, 2):
         raise InputError(f"coordinates must have shape ({m}, 2), got {given.shape}")
-    return given.astype(np.float32)
+    with np.errstate(over="ignore"):
+        array = given.astype(np.float32)
+    beyond = np.isinf(array) & np.isfinite(given)
+    if beyond.any():
+        raise InputError(f"the coordinate {given[beyond][0]} is too large")
+    return array
 
 
 def describe(i: int, names: tuple[str, ...] | None) -> str:

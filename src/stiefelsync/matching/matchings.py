@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, typed
 from stiefelsync.matching import _flat
 from stiefelsync.matching._arrays import Int32s, MatchArrays
 from stiefelsync.matching._canonical import (
@@ -80,6 +80,7 @@ class Matchings(MatchArrays):
         return object.__new__(cls)._set(sizes, *layout[:4], names, at, layout[4])
 
     @classmethod
+    @typed
     def from_arrays(
         cls,
         objects: ArrayLike,
@@ -115,6 +116,7 @@ class Matchings(MatchArrays):
         return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
+    @typed
     def from_endpoints(
         cls,
         ends: ArrayLike,
@@ -140,6 +142,7 @@ class Matchings(MatchArrays):
         return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
+    @typed
     def from_pairs(
         cls,
         pairs: Mapping[tuple[int, int], ArrayLike],
@@ -165,6 +168,7 @@ class Matchings(MatchArrays):
         return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
+    @typed
     def from_matrix(
         cls,
         W: ArrayLike | sparse.sparray | sparse.spmatrix,
@@ -190,6 +194,7 @@ class Matchings(MatchArrays):
         return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
+    @typed
     def from_blocks(
         cls,
         blocks: Mapping[tuple[int, int], Any] | ArrayLike,
@@ -225,6 +230,7 @@ class Matchings(MatchArrays):
         return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
+    @typed
     def from_scores(
         cls,
         scores: Mapping[tuple[int, int], ArrayLike] | ArrayLike,
@@ -267,6 +273,7 @@ class Matchings(MatchArrays):
         return cls._checked(flat, checked, names=called, coordinates=coordinates)
 
     @classmethod
+    @typed
     def from_labels(
         cls,
         labels: ArrayLike,
