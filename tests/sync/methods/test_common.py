@@ -22,16 +22,17 @@ from stiefelsync.sync.synchronise import synchronise
 # depend on the order through ties and random starts only.
 MOVE = 0.08
 MOVES: dict[str, float] = {
+    "kruskal": 0.2,  # takes matches of equal weight in an order it draws
     "spectral": 0.2,  # rounds against the first object, or in the order of the points
     "orthogonal-iteration": 0.3,  # projects an arbitrary basis of the subspace
 }
-# Methods that make the input worse: one does not turn its basis, so that there is nothing to project; the other drops
-# whatever hangs together by one wrong match.
-NO_BETTER = {"orthogonal-iteration", "union-find"}
+# Methods that make the input worse: one does not turn its basis, so that there is nothing to project; two drop whatever
+# hangs together by one wrong match; without weights the last takes a wrong match as soon as a right one.
+NO_BETTER = {"orthogonal-iteration", "colmap-tracks", "union-find", "kruskal"}
 # Methods whose iteration may end before the basis has turned where nothing is wrong; see sparse-stiefel's notes.
 UNTURNED = {"orthogonal-iteration", "sparse-stiefel", "two-stage"}
-# Methods without a choice of precision: two compute in float32 what needs no more, two have no matrix at all.
-FIXED = {"accurate", "fast", "tracks", "union-find"}
+# Methods without a choice of precision: two compute in float32 what needs no more, the others have no matrix at all.
+FIXED = {"accurate", "colmap-tracks", "fast", "kruskal", "tracks", "union-find"}
 # How far apart the fscores in float32 and float64 may be where half of the matches are wrong. On 24 such problems
 # methods without entry were at most 0.006 apart; the other two, which rounding sends to another basis now and then,
 # 0.031 and 0.057.

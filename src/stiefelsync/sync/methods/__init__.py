@@ -2,7 +2,9 @@
 
 from stiefelsync.sync.methods import (
     accurate,
+    colmap_tracks,
     fast,
+    kruskal,
     matchals,
     matcheig,
     nmfsync,
@@ -18,7 +20,9 @@ from stiefelsync.sync.methods import (
 
 __all__ = [
     "accurate",
+    "colmap_tracks",
     "fast",
+    "kruskal",
     "matchals",
     "matcheig",
     "nmfsync",
