@@ -8,17 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln, xlogy
 
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
 from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
 
-__all__ = ["ascend", "assign", "gauss_seidel", "refine", "withdraw"]
+__all__ = ["ascend", "assign", "gauss_seidel", "leave_out", "refine", "withdraw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SLACK = 1e-9  # relative differences in score that do not count
+_ROGUE = 0.5  # share of the median share of agreeing matches below which an object may be a rogue
 _CHASE = 10  # sweeps where a sweep need not raise the likelihood
 _CHUNK = 1 << 22  # scores computed at once
 
@@ -130,6 +132,33 @@ def withdraw(table: MatchTable, labels: Ints) -> Ints:
         S = S + (state.seen[bare] @ state.O)[np.arange(len(bare)), labels[bare]]
     state.labels[bare[S <= 0]] = -1
     return state.labels
+
+
+def leave_out(table: MatchTable, labels: Ints) -> Ints:
+    """Return the labels without those of objects whose matches fit them hardly better than chance would.
+
+    Choosing labels for an object's n points out of d fits its matches a little even if they are random. An object stays
+    out if the share of its matches that agree is less than half the median share of all objects, and if that share,
+    against a rate of one in the mean size of an object, is not worth the logarithm of the d!/(d − n)! choices.
+
+    Examples
+    --------
+    >>> from stiefelsync.matching.matchings import Matchings
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2]), 2)
+    >>> leave_out(table, np.array([0, 1, 0, 1, 0, 1])).tolist()
+    [0, 1, 0, 1, 0, 1]
+    """
+    k = table.matchings.n_objects
+    agree = np.tile(table.agreeing(labels), 2)
+    owner = table.owner[table.ends.ravel()]
+    n, right = np.bincount(owner, minlength=k) * 1.0, np.bincount(owner, agree, minlength=k)
+    share = right / np.maximum(n, 1)
+    chance = min(float(np.exp(-table.spread)), 0.5)
+    gain = xlogy(right, share / chance) + xlogy(n - right, (1 - share) / (1 - chance))
+    held = np.bincount(table.owner[labels >= 0], minlength=k)
+    choices = gammaln(table.d + 1) - gammaln(table.d - held + 1)
+    out = (n > 0) & (share < _ROGUE * np.median(share[n > 0])) & (gain < choices) if n.any() else n > 0
+    return np.where(out[table.owner], -1, labels)
 
 
 class _State:

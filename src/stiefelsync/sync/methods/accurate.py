@@ -17,12 +17,14 @@ from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts
 from stiefelsync.sync.likelihood.exchange import exchange
-from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
+from stiefelsync.sync.likelihood.gauss_seidel import leave_out, refine, withdraw
 from stiefelsync.sync.likelihood.groups import grouped_start
+from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
+from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
@@ -35,6 +37,7 @@ __all__ = ["Start", "accurate", "improve"]
 Ints = NDArray[np.int64]
 
 _FEW = 10  # objects up to which the answer is the one of largest expected fscore
+_VERY_FEW = 5  # objects up to which rates are too uncertain to be fitted, and are sampled with the labels
 _PROMISE = 0.01  # growth of the expected fscore that is worth leaving the likeliest labels for
 _DENSE = 1000  # points up to which an m×m matrix is small
 _SMALL = 3_000_000  # nnz·d below which everything is tried, and reweighting repeated while it helps
@@ -50,6 +53,7 @@ class Options:
     n_init: int = option(
         1, "Further starts from random rotations of the subspace, for hard problems with few objects.", least=1
     )
+    full: bool = option(False, "Label every point, as full permutations do: no point and no object stays out.")
 
 
 @register(
@@ -80,6 +84,11 @@ def accurate(
     noise; if samples of the posterior promise a better fscore for others, those are returned, and points without a
     probable partner are left unmatched.
 
+    Where not all objects were compared (sequences, crowds), tracks and groups of neighbouring objects solved on their
+    own are starts too, and two labels may be exchanged in a whole group of objects. Objects so large that dense scores
+    cost too much go another way: the tracks that matches form are refined with sparse scores. ``details["route"]`` says
+    which, ``details["starts"]`` which starts were tried and how likely they became; the likeliest won.
+
     Parameters
     ----------
     start : (m,) int, optional
@@ -91,6 +100,8 @@ def accurate(
     >>> accurate(problem, 2, rng=np.random.default_rng(0)).labels.tolist() in ([0, 1, 1, 0, 0, 1], [1, 0, 0, 1, 1, 0])
     True
     """
+    if large_objects(matchings, universe):
+        return _sparse(matchings, start, callback)
     search = _Search(matchings, universe, rng)
     watch, report, interrupted = Stopwatch(), Reporter(callback), False
     try:
@@ -103,11 +114,13 @@ def accurate(
         if not np.isfinite(search.value):
             raise
         interrupted = True
-    labels, details = search.labels, {"log_likelihood": search.value, "starts": tuple(search.starts)}
-    if not (report.stopped or interrupted) and matchings.n_objects <= _FEW and matchings.n_points <= _DENSE:
+    labels, details = search.labels, {"log_likelihood": search.value, "starts": tuple(search.starts), "route": "dense"}
+    few = matchings.n_objects <= _FEW and matchings.n_points <= _DENSE and (labels >= 0).all()
+    if few and not (report.stopped or interrupted or options.full):
         with watch("posterior"):
             labels, details["expected_fscore"] = search.decide()
-    labels = withdraw(search.table, labels)
+    if not options.full:
+        labels = leave_out(search.table, withdraw(search.table, labels))
     return Outcome(
         labels=labels,
         U=search.U,
@@ -116,6 +129,23 @@ def accurate(
         timings=watch.seconds,
         details=details,
     )
+
+
+def _sparse(matchings: Matchings, start: Ints | None, callback: Callback | None) -> Outcome:
+    """Take the way of large objects: the tracks that matches form, and the given start, refined with sparse scores."""
+    watch, report, starts = Stopwatch(), Reporter(callback), []
+    best, value = np.full(matchings.n_points, -1, dtype=np.int64), -np.inf
+    given = [] if start is None else [("given", start)]
+    for n, (name, labels) in enumerate([("tracks", np.asarray(grow_tracks(matchings).labels)), *given]):
+        if n and report(Progress(f"{name} start", n, len(given) + 1)):
+            break
+        with watch(f"{name} start"):
+            labels, reached = refine_large(matchings, labels)
+        starts.append(Start(name, reached))
+        if reached > value:
+            best, value = labels, reached
+    details = {"log_likelihood": value, "starts": tuple(starts), "route": "sparse"}
+    return Outcome(labels=best, status=report.status, n_iter=len(starts), timings=watch.seconds, details=details)
 
 
 def improve(table: MatchTable, labels: Ints) -> Ints:
@@ -183,7 +213,7 @@ class _Search:
             todo.append(("groups start", self.grouped))
         todo += [("reweighting", self.reweight)] * (_PASSES if self.small else 1)
         todo += [("restarts", self.restart)] * (n_init - 1)
-        return [*todo, ("exchange", self.exchange)]
+        return [*todo, ("exchange", self.settle)]
 
     def begin(self, name: str, labels: Ints) -> None:
         """Refine a start, hard and soft, and remember how likely it became."""
@@ -206,12 +236,16 @@ class _Search:
 
     def grown(self) -> None:
         """Start from the largest tracks."""
+        self.begin("tracks", self.largest_tracks())
+
+    def largest_tracks(self) -> Ints:
+        """Return the labels of the d largest tracks that matches form, -1 for points of others."""
         labels = np.asarray(grow_tracks(self.matchings).labels)
         counts = np.bincount(labels[labels >= 0], minlength=1)
         largest = np.argsort(-counts, kind="stable")[: self.table.d]
         number = np.full(len(counts) + 1, -1)
         number[largest] = np.arange(len(largest))
-        self.begin("tracks", number[labels])
+        return np.asarray(number[labels])
 
     def grouped(self) -> None:
         """Start from groups of neighbouring objects, each solved from its own spectral start."""
@@ -253,6 +287,24 @@ class _Search:
     def exchange(self) -> None:
         """Exchange labels in groups of objects."""
         self.keep(*exchange(self.table, self.labels, blocks=self.blocks))
+
+    def settle(self) -> None:
+        """Exchange labels in groups of objects, weighing the blocks again, as long as that helps.
+
+        Blocks that differ much can keep spectral starts from the answer: then tracks are a second start.
+        """
+        for _ in range(_PASSES):
+            before = self.value
+            self.exchange()
+            if self.value <= before or not (self.small or self.uneven()):
+                break
+            self.weigh()
+            self.refine(self.labels)
+        if self.table.complete and not self.table.partial and self.uneven():
+            labels = improve(self.table, self.largest_tracks())
+            value = log_likelihood(self.table, labels)
+            self.starts.append(Start("tracks", value))
+            self.keep(labels, value)
 
     def soften(self, labels: Ints) -> None:
         """Refine labels by way of soft ones."""
@@ -299,8 +351,11 @@ class _Search:
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
-        counts = block_counts(self.table, self.labels)
-        T = pair_scores(self.table, log_odds(self.table, counts))
-        P, _ = sample(T, self.table, self.labels, rng=self.rng)
+        if self.matchings.n_objects <= _VERY_FEW:
+            P = sample_posterior(self.table, self.labels, rng=self.rng)
+        else:
+            counts = block_counts(self.table, self.labels)
+            T = pair_scores(self.table, log_odds(self.table, counts))
+            P, _ = sample(T, self.table, self.labels, rng=self.rng)
         labels, promised, expected = decide(P, self.table, self.labels)
         return (labels, promised) if promised > expected + _PROMISE else (self.labels, expected)

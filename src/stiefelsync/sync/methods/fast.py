@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
+from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
 from stiefelsync.sync.rounding import project
+from stiefelsync.sync.tracks.grow import grow_tracks
 
 __all__ = ["fast"]
 
@@ -39,7 +41,8 @@ def fast(
     """Label by the rotated dominant subspace of the normalised W, then re-label objects until nothing changes.
 
     Points that no match supports and the likelihood speaks against are left unmatched. Given a `start`, (m,) labels
-    with -1 for unknown, that is refined instead.
+    with -1 for unknown, that is refined instead. Objects so large that dense scores cost too much go another way: the
+    tracks that matches form are refined with sparse scores. ``details["route"]`` says which.
 
     Examples
     --------
@@ -49,6 +52,10 @@ def fast(
     """
     watch = Stopwatch()
     report, sweeps = Reporter(callback), 0
+    if large_objects(matchings, universe):
+        with watch("large objects"):
+            refined, _ = refine_large(matchings, np.asarray(grow_tracks(matchings).labels) if start is None else start)
+        return Outcome(labels=refined, status=report.status, timings=watch.seconds, details={"route": "sparse"})
     table, U, labels = MatchTable.of(matchings, universe), None, start
     if labels is None:
         with watch("start"):
@@ -63,4 +70,6 @@ def fast(
         with watch("refinement"):
             labels, sweeps = refine(table, labels)
             labels = withdraw(table, labels)
-    return Outcome(labels=labels, U=U, status=report.status, n_iter=sweeps, timings=watch.seconds)
+    return Outcome(
+        labels=labels, U=U, status=report.status, n_iter=sweeps, timings=watch.seconds, details={"route": "dense"}
+    )
