@@ -30,7 +30,7 @@ coverage: .venv/dev.stamp
 	$(TEST_ENV) COVERAGE_CORE=$$($(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')") \
 	  $(BIN)/python -m pytest -n auto -q --cov --cov-report=term $(ARGS)
 
-# The numerical tests as on other processors; test-everywhere is the whole suite on each (docs/machines.md).
+# The numerical tests as on other processors; test-everywhere is the whole suite on each (docs/evidence/machines.md).
 test-cpus: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.machines
 
