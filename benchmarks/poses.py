@@ -245,11 +245,12 @@ def plot(known: dict[Cell, dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     panels = sorted({(cell.scene, cell.mapper) for cell in known})
+    databases = [name for name in DATABASES if any(cell.database == name for cell in known)]
     figure, axes = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3.4), sharey=True, squeeze=False)
     shown = {"original": ("o", "tab:grey"), "sync": ("s", "tab:blue"), "before": ("^", "tab:green")}
     for axis, (scene, mapper) in zip(axes[0], panels, strict=True):
         for offset, (recipe, (marker, colour)) in enumerate(shown.items()):
-            for place, database in enumerate(DATABASES):
+            for place, database in enumerate(databases):
                 values = [
                     figures["auc1"]
                     for cell, figures in known.items()
@@ -258,7 +259,7 @@ def plot(known: dict[Cell, dict[str, Any]], path: Path) -> None:
                 at = [place + 0.22 * (offset - 1)] * len(values)
                 label = {"before": "before verification"}.get(recipe, recipe) if not place else None
                 axis.scatter(at, values, marker=marker, color=colour, label=label, s=26, alpha=0.8)
-        axis.set_xticks(range(len(DATABASES)), DATABASES, rotation=45, ha="right")
+        axis.set_xticks(range(len(databases)), databases, rotation=45, ha="right")
         axis.set_title(f"{scene}, {mapper}")
         axis.grid(axis="y", alpha=0.3)
     axes[0][0].set_ylabel("AUC of relative pose at 1°")
