@@ -249,8 +249,9 @@ def _enter(member: Member) -> Run:
         that Eigs+ManOpt "performs worse due to numerical reasons" on the house sequence. A Krylov space started from
         one vector holds a multiple eigenvalue once in exact arithmetic; rounding brings the other copies in late, and
         ARPACK may stop before. Then one of the d eigenvectors is wrong and no rotation mends it: with the default
-        number of Lanczos vectors on 9 of 60 shuffled house problems, with four times d on 6 (docs/evidence/house-rivals.md).
-        "eigs-manopt" also checks that no larger eigenvalue is left outside, and then agrees with "eig-manopt".
+        number of Lanczos vectors on 9 of 60 shuffled house problems, with four times d on 6
+        (docs/evidence/house-rivals.md). "eigs-manopt" also checks that no larger eigenvalue is left outside, and then
+        agrees with "eig-manopt".
         """
         watch = Stopwatch()
         with watch("subspace"):
