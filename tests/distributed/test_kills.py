@@ -1,4 +1,4 @@
-"""A run that is killed goes on where it was, and ends with the same bytes (``python -m benchmarks.kills`` does more)."""
+"""A run that is killed goes on where it was and ends with the same bytes (``benchmarks.kills`` does more)."""
 
 from __future__ import annotations
 
