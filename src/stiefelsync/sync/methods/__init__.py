@@ -2,6 +2,7 @@
 
 from stiefelsync.sync.methods import (
     accurate,
+    clear,
     colmap_tracks,
     fast,
     kruskal,
@@ -21,6 +22,7 @@ from stiefelsync.sync.methods import (
 
 __all__ = [
     "accurate",
+    "clear",
     "colmap_tracks",
     "fast",
     "kruskal",
