@@ -271,11 +271,11 @@ def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
 def _counts(found: Difference, written: Written, route: Route, output: Path) -> Counts:
     """Return what became of the matches of a file that a changed copy was written of, as that file counts them."""
     added = written.added if found.adds else found.n_kept + found.n_added - written.distinct
-    before, after = found.counts.conflicts_before, found.counts.conflicts_after
+    counted = None
     if written.target and (written.merged or route.model != route.source or written.target != written.source):
         tables = (read(path, route.writer.name, **written.reading) for path in (route.model, output))
-        before, after = (conflicts(table).count for table in tables)
-    return Counts(written.before, written.kept, added, found.adds, before, after)
+        counted = tuple(conflicts(table).count for table in tables)
+    return found.counted_as(written.before, written.kept, added, counted)
 
 
 def _lost(found: Difference, route: Route, written: Written | None) -> list[str]:

@@ -30,7 +30,6 @@ from stiefelsync.cli.options import (
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.errors import counted
 from stiefelsync.sync.method import DEFAULT, METHODS
-from stiefelsync.sync.result import how_decided
 
 __all__ = ["run"]
 
@@ -131,8 +130,8 @@ def _lines(done: Cleaned) -> dict[str, str]:
     lines["tracks"] = (
         f"{number(figures['tracks'])}; {told}" if figures["consistent"] else f"none: not cycle-consistent; {told}"
     )
-    if "points_by_rule" in figures:
-        lines["rules"] = how_decided(figures)
+    if "rules" in figures:
+        lines["rules"] = figures["rules"]
     lines["universe"] = number(result.universe_size) + ("" if result.estimate is None else " (estimated)")
     if done.certificate:
         lines["certificate"] = (

@@ -200,6 +200,8 @@ class Synchronisation:
         if self.outcome.details.get("hopeless"):
             called = self.input.names or [str(i) for i in range(self.input.n_objects)]
             figures["hopeless_pairs"] = [[called[i], called[j]] for i, j in self.outcome.details["hopeless"]]
+        if "points_by_rule" in figures:
+            figures["rules"] = how_decided(figures)
         return figures
 
     @property
@@ -216,7 +218,7 @@ class Synchronisation:
             else "not cycle-consistent"
         )
         bound = f", at most {f['upper_bound']:,.6g} possible (gap {f['gap']:.2%})" if certificate else ""
-        rules = [f"  {how_decided(f)}"] if "points_by_rule" in f else []
+        rules = [f"  {f['rules']}"] if "rules" in f else []
         lines = [
             f"{self.method}: {METHODS[self.method].summary}" if self.method in METHODS else self.method,
             f"  {counted(f['objects'], 'object')}, {counted(f['points'], 'point')}, universe of"
