@@ -129,7 +129,7 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
 
 def _compared(matchings: Matchings) -> Any:
     """Return the 0/1 matrix of compared objects, CSR of shape (k, k)."""
-    i, j = matchings.pair_objects.T.astype(np.int64)
+    i, j = matchings.pair_objects.T.astype(np.int32)  # the only kind that SciPy before 1.15 accepts for shortest paths
     k = matchings.n_objects
     return sparse.csr_array((np.ones(2 * len(i)), (np.append(i, j), np.append(j, i))), shape=(k, k))
 
