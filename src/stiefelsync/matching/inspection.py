@@ -22,7 +22,7 @@ NEAR = 10.0
 """Pixels within which structure-from-motion programs take two keypoints of one image for one."""
 HALF = 0.55
 """Half the larger side of an image in OpenSfM's coordinates, with room for positions a little outside."""
-FEW_CONFLICTS, FEW_DOUBTFUL = 0.01, 0.02
+FEW_CONFLICTS, FEW_DOUBTFUL = 0.01, 0.015
 """Shares of components in conflict and of doubtful matches below which reconstructions hardly change."""
 FEW = 30
 """Cycles of three matches below which nothing is said about the share of wrong matches."""

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 _LEAST_SHARE = 1e-9
 _COPIES = 0.001  # of the extent of an object's points
 _DIAGONAL = 2**0.5 + 1e-6  # of a cell of a grid: points in neighbouring cells may be one
-_CLEAN = 0.02  # share of matches found wrong below which nothing more is doubted: see docs/evidence/poses.md
+_CLEAN = 0.015  # share of matches found wrong below which nothing more is doubted: see docs/evidence/poses.md
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def tracks(
 
     Finally the matches inside tracks are judged by third objects, by their neighbours, and by the pair of objects they
     belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful ones hold together fall apart; so
-    do those that only hopeless pairs of objects hold together. Where less than 2 % of the matches were found wrong
+    do those that only hopeless pairs of objects hold together. Where less than 1.5 % of the matches were found wrong
     before that, nothing is doubted: the few wrong ones left do less harm than losing right ones. Nor is anything where
     positions lie on a grid coarser than a thousandth of the extent: neighbours then tell too little.
 
