@@ -33,7 +33,7 @@ NO_BETTER = {"orthogonal-iteration", "colmap-tracks", "union-find", "kruskal"}
 UNTURNED = {"orthogonal-iteration", "sparse-stiefel", "two-stage"}
 # Methods without a choice of precision: two compute in float32 what needs no more, the others make no
 # factors of a matrix at all.
-FIXED = {"accurate", "colmap-tracks", "fast", "kruskal", "quickmatch", "tracks", "union-find"}
+FIXED = {"accurate", "colmap-tracks", "fast", "kruskal", "matchfame", "quickmatch", "tracks", "union-find"}
 # How far apart the fscores in float32 and float64 may be where half of the matches are wrong. On 24 such problems
 # methods without entry were at most 0.006 apart; the other two, which rounding sends to another basis now and then,
 # 0.031 and 0.057.
