@@ -82,7 +82,7 @@ class Literal:
         self.partial = any(
             (a, j) not in self.partner for a, i in enumerate(self.of) for o, j in self.compared if o == i
         )
-        self.complete = len(self.compared) == self.k * (self.k - 1)
+        self.complete = len(self.compared) >= 0.75 * self.k * (self.k - 1)
         self.labels = labels
         if U is None:
             U = [[float(label == c) for c in range(D)] for label in labels]

@@ -138,8 +138,9 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
     """Return the labels without those of objects whose matches fit them hardly better than chance would.
 
     Choosing labels for an object's n points out of d fits its matches a little even if they are random. An object stays
-    out if the share of its matches that agree is less than half the median share of all objects, and if that share,
-    against a rate of one in the mean size of an object, is not worth the logarithm of the d!/(d − n)! choices.
+    out if the share of its matches that agree is less than half the median share of all objects, and if the shares of
+    its blocks, against a rate of one in the mean size of an object, are not worth the logarithm of the d!/(d − n)!
+    choices. So an object that fits a few others well stays in.
 
     Examples
     --------
@@ -148,16 +149,19 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
     >>> leave_out(table, np.array([0, 1, 0, 1, 0, 1])).tolist()
     [0, 1, 0, 1, 0, 1]
     """
-    k = table.matchings.n_objects
-    agree = np.tile(table.agreeing(labels), 2)
-    owner = table.owner[table.ends.ravel()]
-    n, right = np.bincount(owner, minlength=k) * 1.0, np.bincount(owner, agree, minlength=k)
-    share = right / np.maximum(n, 1)
+    k, pairs = table.matchings.n_objects, table.matchings.pair_objects
+    if not len(pairs):
+        return labels
+    n = np.diff(table.matchings.pair_start).astype(np.float64)
+    right = np.add.reduceat(table.agreeing(labels), table.matchings.pair_start[:-1], dtype=np.float64)
     chance = min(float(np.exp(-table.spread)), 0.5)
-    gain = xlogy(right, share / chance) + xlogy(n - right, (1 - share) / (1 - chance))
+    worth = xlogy(right, right / n / chance) + xlogy(n - right, (1 - right / n) / (1 - chance))
+    worth = np.where(right > chance * n, worth, 0.0)
+    all_, agreeing, gain = (np.bincount(pairs.ravel(), np.repeat(x, 2), minlength=k) for x in (n, right, worth))
+    share = agreeing / np.maximum(all_, 1)
     held = np.bincount(table.owner[labels >= 0], minlength=k)
     choices = gammaln(table.d + 1) - gammaln(table.d - held + 1)
-    out = (n > 0) & (share < _ROGUE * np.median(share[n > 0])) & (gain < choices) if n.any() else n > 0
+    out = (all_ > 0) & (share < _ROGUE * np.median(share[all_ > 0])) & (gain < choices)
     return np.where(out[table.owner], -1, labels)
 
 

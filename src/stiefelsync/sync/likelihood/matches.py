@@ -18,6 +18,7 @@ __all__ = ["MatchTable", "row_of"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_MOST = 0.75  # share of the pairs from which a few without a match count as compared: small objects may share no point
 _DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
@@ -117,9 +118,9 @@ class MatchTable:
 
     @cached_property
     def complete(self) -> bool:
-        """Whether all objects that have points were compared with each other."""
+        """Whether (nearly) all objects that have points were compared with each other."""
         k = int(np.count_nonzero(self.matchings.sizes))
-        return 2 * len(self.matchings.pair_objects) == k * (k - 1)
+        return 2 * len(self.matchings.pair_objects) >= _MOST * k * (k - 1)
 
     @cached_property
     def membership(self) -> Any:
