@@ -257,8 +257,8 @@ def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: 
     """Draw full permutations along a sequence of two runs, whose far blocks share their mistakes.
 
     The first ten objects are one run, the others the second. Blocks of objects at most ten apart are right. Beyond,
-    rows are permuted at rate min(.01·(``|i − j|`` − 10), .4). Between the runs each pair of look-alike points is swapped
-    first, with probability .55, and the rate is at least .35.
+    rows are permuted at rate min(.01·(``|i − j|`` − 10), .4). Between the runs each pair of look-alike points is
+    swapped first, with probability .55, and the rate is at least .35.
 
     Parameters
     ----------
