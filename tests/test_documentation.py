@@ -22,7 +22,7 @@ PAGES = sorted(
     if not {"_build", "generated", "results", "command-line.md"} & set(page.relative_to(ROOT).parts)
 )
 # A comment before a block says why it is not run here, and who runs it instead.
-BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```(python|sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Commands of this program that take minutes, the network or a cluster: tests of their own run them.
 LONG = ("stiefelsync reproduce", " --workers ", " --scheduler ")
 TABLE = """\
@@ -41,7 +41,7 @@ c,0,d,0
 def blocks(text: str, language: str) -> list[str]:
     """Return the blocks of one language that are to be run."""
     found = BLOCK.findall(text)
-    return [body for reason, kind, body in found if kind == language and not reason]
+    return [body for reason, kind, body in found if kind.replace("bash", "sh") == language and not reason]
 
 
 def identify(page: Path) -> str:
@@ -61,6 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem, truth = datasets.synthetic(12, 8, 0.8, 0.2, rng=3)
     io.write(problem, folder / "problem.npz", truth=truth)
     io.write(problem, folder / "larger.npz")
+    io.write(problem, folder / "matches.parquet")
     io.write(synchronise(problem), folder / "earlier-answer.npz")
     image = pytest.importorskip("PIL.Image", reason="the pages' photographs are made by Pillow")
     pycolmap = pytest.importorskip("pycolmap", reason="the pages' database is made by pycolmap")
@@ -118,9 +119,14 @@ def run_commands(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fil
             if words[:1] != ["stiefelsync"]:
                 continue
             # What a reader of the page would not have yet.
-            made = words[2] if words[1] == "synth" else words[words.index("-o") + 1] if "-o" in words else None
-            if made is not None and (files / made).is_file():
-                Path(made).unlink(missing_ok=True)
+            made = {"synth": words[2:3], "convert": words[3:4]}.get(words[1], [])
+            if "-o" in words:
+                made = [words[words.index("-o") + 1]]
+            for name in made:
+                if (files / name).is_dir():
+                    shutil.rmtree(name, ignore_errors=True)
+                elif (files / name).exists():
+                    Path(name).unlink(missing_ok=True)
             result = CliRunner().invoke(
                 app, [words[1], "--help"] if any(words_of in command for words_of in LONG) else words[1:]
             )

@@ -37,7 +37,7 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
     workers
         Processes to start on this machine, of one thread each.
     scheduler
-        Address of a running scheduler, such as ``tcp://10.0.0.1:8786``; nothing is started then.
+        Address of a running scheduler, such as ``tcp://scheduler:8786``; nothing is started then.
     memory
         Bytes per worker beyond which it is restarted; None: no limit.
     """

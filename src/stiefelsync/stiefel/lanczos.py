@@ -54,7 +54,8 @@ def extreme_pair(
     """
     m = len(start)
     steps = min(max_steps, m)
-    basis = np.empty((steps, m), dtype=start.dtype)
+    # Zeros, not whatever memory holds: kernels that read past the last row in use would raise spurious warnings.
+    basis = np.zeros((steps, m), dtype=start.dtype)
     alpha, beta = np.zeros(steps), np.zeros(steps)
     basis[0] = (start / np.linalg.norm(start))[:, 0]
     at = -1 if largest else 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.matching.graph import numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.result import Status
@@ -351,11 +352,13 @@ class _Search:
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
+        # Chains pair labels off by number: numbered as the eigensolver has them they would differ between processors.
+        start = numbered(self.labels)
         if self.matchings.n_objects <= _VERY_FEW:
-            P = sample_posterior(self.table, self.labels, rng=self.rng)
+            P = sample_posterior(self.table, start, rng=self.rng)
         else:
-            counts = block_counts(self.table, self.labels)
+            counts = block_counts(self.table, start)
             T = pair_scores(self.table, log_odds(self.table, counts))
-            P, _ = sample(T, self.table, self.labels, rng=self.rng)
-        labels, promised, expected = decide(P, self.table, self.labels)
-        return (labels, promised) if promised > expected + _PROMISE else (self.labels, expected)
+            P, _ = sample(T, self.table, start, rng=self.rng)
+        labels, promised, expected = decide(P, self.table, start)
+        return (labels, promised) if promised > expected + _PROMISE else (start, expected)
