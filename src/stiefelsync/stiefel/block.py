@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.stiefel.orthonormal import orthonormal_basis, turned
 from stiefelsync.stiefel.product import Product
 from stiefelsync.stiefel.result import Status, Subspace
 
@@ -19,6 +19,7 @@ _CHEBYSHEV_DEGREE = 4
 # Nothing below this share of the largest Ritz value is wanted from a normalised matrix, whose wanted eigenvalues are
 # near one; it keeps a poor first guess of the cut, and with it single precision, from harm.
 _LEAST_EDGE = 0.3
+_ROWS = 1024  # of residuals at a time
 # Products from one Rayleigh–Ritz step, which costs as much as two of them, to the next.
 _POWERS = 3
 
@@ -50,7 +51,7 @@ def block_iteration(
     Parameters
     ----------
     multiply
-        U ↦ N U.
+        U ↦ N U, and (U, onto, scale) ↦ scale·N U − onto in the memory of `onto`.
     V : (m, width)
         The block to start from, width ≥ d.
     filtered
@@ -62,44 +63,58 @@ def block_iteration(
 
     Examples
     --------
-    >>> N = np.diag([1.0, 0.9, 0.2, 0.1, -0.1, 0.0])
+    >>> from scipy.sparse import csr_array
+    >>> from stiefelsync.stiefel.product import sparse_product
+    >>> N = sparse_product(csr_array(np.diag([1.0, 0.9, 0.2, 0.1, -0.1, 0.0])))
     >>> V = np.random.default_rng(0).standard_normal((6, 4))
-    >>> found = block_iteration(lambda U: N @ U, V, 2, filtered=CHEBYSHEV, tol=1e-6, max_products=40)
+    >>> found = block_iteration(N, V, 2, filtered=CHEBYSHEV, tol=1e-6, max_products=40)
     >>> np.abs(found.V).round(3)[:3].tolist(), found.values.round(6).tolist()
     ([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [1.0, 0.9])
     """
-    V = orthonormalise(multiply(V))[0]
+    V = orthonormal_basis(multiply(V))
     before, products = -np.inf, 1
     while True:
         NV = multiply(V)
         values, Y = np.linalg.eigh(V.T @ NV)
         values, Y = values[::-1], np.ascontiguousarray(Y[:, ::-1])
-        # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
-        V, NV = V @ Y, NV @ Y
         total, products = float(values[:d].sum()), products + 1
-        R = NV[:, :d] - values[:d] * V[:, :d]
-        promised = float(np.sum(np.sum(R**2, axis=0) / np.maximum(values[:d] - values[-1], np.finfo(V.dtype).eps)))
-        # Unfiltered, a basis that suited other weights promises less than it would gain.
-        grown, before = min(total - before, promised if np.isfinite(before) else np.inf), total
+        last = products + filtered.products + 1 > max_products
+        # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
+        V = turned(V, Y)
+        promised = np.inf
+        if not last:
+            NV = turned(NV, Y)
+            # Unfiltered, a basis that suited other weights promises less than it would gain.
+            promised = _promised(V, NV, values, d) if np.isfinite(before) else np.inf
+        grown, before = min(total - before, promised), total
         settled = grown <= tol * abs(total)
-        if settled or products + filtered.products + 1 > max_products:
+        if settled or last:
+            del NV
             status = Status.CONVERGED if settled else Status.MAX_ITER
             return Subspace(np.ascontiguousarray(V[:, :d]), values[:d], products, status)
         V = filtered.apply(multiply, V, NV, values)
+        del NV
         products += filtered.products
-        V = orthonormalise(V / np.maximum(np.linalg.norm(V, axis=0), np.finfo(V.dtype).tiny))[0]
+        V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(V.dtype).tiny)
+        V = orthonormal_basis(V)
+
+
+def _promised(V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any], d: int) -> float:
+    """Return about what the sum of the d Ritz values still lacks."""
+    lacking: Any = np.zeros(d)
+    for start in range(0, len(V), _ROWS):
+        rows = slice(start, start + _ROWS)
+        lacking += np.sum((NV[rows, :d] - values[:d] * V[rows, :d]) ** 2, axis=0)
+    return float(np.sum(lacking / np.maximum(values[:d] - values[-1], np.finfo(V.dtype).eps)))
 
 
 def _chebyshev(multiply: Product, V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """Return T_4(N / edge) V, edge the smallest Ritz value of the block."""
+    """Return T_4(N / edge) V, edge the smallest Ritz value of the block, in the memory of V or NV."""
     edge = V.dtype.type(max(float(values[-1]), _LEAST_EDGE * float(values[0]), 1e-3))
     previous: NDArray[Any] = V
-    current: NDArray[Any] = NV / edge
+    current: NDArray[Any] = np.divide(NV, edge, out=NV)
     for _ in range(_CHEBYSHEV_DEGREE - 1):
-        following = multiply(current)
-        following *= 2 / edge
-        following -= previous
-        previous, current = current, following
+        previous, current = current, multiply(current, onto=previous, scale=2 / edge)
     return current
 
 

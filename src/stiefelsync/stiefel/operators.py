@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +31,8 @@ class SymmetricOperator:
         float32 or float64, as the input had it.
     product
         The unshifted product of the symmetrised matrix with an (m, c) array.
+    matrix
+        The symmetrised matrix, dense or sparse, if it is one.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class SymmetricOperator:
     product: Product
     sign: int = 1
     shift: float = 0.0
+    matrix: Any = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,6 +63,22 @@ class SymmetricOperator:
 
     def __neg__(self) -> SymmetricOperator:
         return replace(self, sign=-self.sign, shift=-self.shift)
+
+    def dense(self) -> NDArray[Any]:
+        """Return this operator as a new array, shape (m, m).
+
+        Examples
+        --------
+        >>> as_operator(np.diag([1.0, 2.0])).shifted(1.0).dense().tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+        """
+        if self.matrix is None:
+            return self @ np.eye(self.size, dtype=self.dtype)
+        out: NDArray[Any] = self.matrix.toarray() if sparse.issparse(self.matrix) else self.matrix.copy()
+        if self.sign < 0:
+            np.negative(out, out=out)
+        out[np.diag_indices(self.size)] += self.dtype.type(self.shift)
+        return out
 
     def shifted(self, shift: float) -> SymmetricOperator:
         """Return this operator plus shift·I."""
@@ -146,7 +165,7 @@ def _from_dense(W: NDArray[Any]) -> SymmetricOperator:
     W = W.astype(dtype, copy=False)
     _check_values(W)
     if np.array_equal(W, W.T):
-        return SymmetricOperator(len(W), dtype, lambda U: W @ U)
+        return SymmetricOperator(len(W), dtype, lambda U: W @ U, matrix=W)
 
     def product(U: NDArray[Any]) -> NDArray[Any]:
         out: NDArray[Any] = W @ U
@@ -165,7 +184,7 @@ def _from_sparse(W: Any) -> SymmetricOperator:
     difference = csr - csr.T
     if difference.nnz and abs(difference.data).max() > 0:
         csr = ((csr + csr.T) * dtype.type(0.5)).tocsr()
-    return SymmetricOperator(csr.shape[0], dtype, sparse_product(csr))
+    return SymmetricOperator(csr.shape[0], dtype, sparse_product(csr), matrix=csr)
 
 
 def _from_linear_operator(W: LinearOperator) -> SymmetricOperator:

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["orthonormalise", "polar"]
+__all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned"]
+
+_ROWS = 1024  # turned at a time
 
 
 def orthonormalise(A: NDArray[Any], *, pivoting: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -49,8 +51,46 @@ def orthonormalise(A: NDArray[Any], *, pivoting: bool = False) -> tuple[NDArray[
     return _householder(A) if second is None else (second[0], second[1] @ R)
 
 
+def orthonormal_basis(A: NDArray[Any]) -> NDArray[Any]:
+    """Return an orthonormal basis of what A, shape (m, d), spans, in the memory of A unless that is ill-conditioned.
+
+    Examples
+    --------
+    >>> A = np.array([[3.0, 1.0], [4.0, 2.0], [0.0, 2.0]])
+    >>> Q = orthonormal_basis(A)
+    >>> Q is A, bool(np.allclose(Q.T @ Q, np.eye(2)))
+    (True, True)
+    """
+    for again in (False, True):
+        R = _cholesky_factor(A, again)
+        if R is None:
+            return _householder(A)[0]
+        turned(A, np.triu(np.linalg.inv(R)))
+    return A
+
+
+def turned(A: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
+    """Return A Y in the memory of A; shapes (m, d) and (d, d).
+
+    Examples
+    --------
+    >>> turned(np.ones((1, 2)), np.array([[1.0, 2.0], [0.0, 1.0]])).tolist()
+    [[1.0, 3.0]]
+    """
+    for start in range(0, len(A), _ROWS):
+        A[start : start + _ROWS] = A[start : start + _ROWS] @ Y
+    return A
+
+
 def _cholesky_pass(A: NDArray[Any], nearly_orthonormal: bool = False) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return (A R⁻¹, R) with RᵀR = AᵀA, or None where the Gram matrix is too ill-conditioned to trust."""
+    R = _cholesky_factor(A, nearly_orthonormal)
+    # A product with R⁻¹ runs many times faster than the triangular solve; R is well-conditioned here.
+    return None if R is None else (A @ np.triu(np.linalg.inv(R)), R)
+
+
+def _cholesky_factor(A: NDArray[Any], nearly_orthonormal: bool) -> NDArray[Any] | None:
+    """Return R with RᵀR = AᵀA, or None where the Gram matrix is too ill-conditioned to trust."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         G = A.T @ A
     if nearly_orthonormal and not abs(G - np.eye(len(G), dtype=G.dtype)).max() < 0.1:
@@ -65,8 +105,7 @@ def _cholesky_pass(A: NDArray[Any], nearly_orthonormal: bool = False) -> tuple[N
     diagonal = np.diag(R)
     if not diagonal.min() > 10 * np.sqrt(np.finfo(R.dtype).eps) * diagonal.max():
         return None
-    # A product with R⁻¹ runs many times faster than the triangular solve; R is well-conditioned here.
-    return A @ np.triu(np.linalg.inv(R)), R
+    return np.asarray(R)
 
 
 def _householder(A: NDArray[Any], pivoting: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -15,10 +15,12 @@ from stiefelsync.stiefel.checks import check_count, check_power, check_tolerance
 from stiefelsync.stiefel.iterate import Rotation, iterate, settled
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.result import State, Status, StiefelResult
-from stiefelsync.stiefel.steps import Step, polar_step
+from stiefelsync.stiefel.secondary import power
+from stiefelsync.stiefel.steps import Step
 
 __all__ = ["rotate", "turn"]
 
+_AT_A_TIME = 1024  # rows turned at a time
 _ROWS = 12  # rows per column that settle the rotation before all rows finish it
 _ORTHONORMAL = 1e-3  # how far from orthonormal a basis may be: rounding in float32 is far below, a mistake far above
 
@@ -64,12 +66,24 @@ def rotate(
     few = V if m <= 2 * _ROWS * d else np.ascontiguousarray(V[np.linspace(0, m - 1, _ROWS * d).astype(np.int64)])
     turned = _aligned(few) if Q is None else _orthogonal(Q, d, V.dtype)
     for rows in (few,) if few is V else (few, V):
-        rotation = Rotation(d, V.dtype)
-        iterate(
-            rows @ turned, rotation, step=polar_step, p=p, criterion=settled("secondary", tol=tol), max_iter=max_iter
-        )
-        turned = turned @ rotation.Q
+        turned = _fixed_point(rows, turned, p, tol, max_iter)
     return np.asarray(V @ turned)
+
+
+def _fixed_point(V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter: int) -> NDArray[Any]:
+    """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`; some rows of VQ at a time."""
+    before = np.nan
+    for n in range(max_iter + 1):
+        H: Any = np.zeros_like(Q)
+        for start in range(0, len(V), _AT_A_TIME):
+            rows = V[start : start + _AT_A_TIME]
+            H += rows.T @ power(rows @ Q, p - 1)
+        g = float(np.vdot(Q, H))
+        # The start is not compared with.
+        if n == max_iter or (n > 1 and g - before <= tol * abs(g)):
+            break
+        before, Q = g, polar(H)
+    return Q
 
 
 def turn(
@@ -128,7 +142,8 @@ def _basis(V: ArrayLike) -> NDArray[Any]:
 
 def _aligned(rows: NDArray[Any]) -> NDArray[Any]:
     """Return the rotation that turns d rows, as different as pivoted QR finds, towards the axes; shape (d, d)."""
-    _, _, pivots = linalg.qr(rows.T, pivoting=True, mode="economic", check_finite=False)
+    (geqp3,) = linalg.get_lapack_funcs(("geqp3",), (rows,))
+    pivots = geqp3(rows.T)[1] - 1  # the order alone: neither Q nor R is made
     return polar(rows[pivots[: rows.shape[1]]].T)
 
 

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gradient_matrix", "secondary", "sparsity"]
+__all__ = ["gradient_matrix", "power", "secondary", "sparsity"]
 
 
-def _power(U: NDArray[Any], exponent: int) -> NDArray[Any]:
-    """Raise elementwise to a small positive integer power by products, which is much faster than `**`."""
+def power(U: NDArray[Any], exponent: int) -> NDArray[Any]:
+    """Raise elementwise to a small positive integer power by products, which is much faster than `**`.
+
+    Examples
+    --------
+    >>> power(np.array([2.0]), 3).tolist()
+    [8.0]
+    """
     out = U * U if exponent > 1 else U.copy()
     for _ in range(exponent - 2):
         out *= U
@@ -32,7 +38,7 @@ def secondary(U: NDArray[Any], p: int = 3) -> float:
     >>> secondary(np.eye(3)), round(secondary(np.full((4, 1), 0.5)), 3)
     (3.0, 0.5)
     """
-    return float(np.vdot(U, _power(U, p - 1)))
+    return float(np.vdot(U, power(U, p - 1)))
 
 
 def gradient_matrix(U: NDArray[Any], p: int = 3) -> NDArray[Any]:
@@ -53,7 +59,7 @@ def gradient_matrix(U: NDArray[Any], p: int = 3) -> NDArray[Any]:
     >>> gradient_matrix(np.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return np.asarray(U.T @ _power(U, p - 1))
+    return np.asarray(U.T @ power(U, p - 1))
 
 
 def sparsity(U: NDArray[Any], threshold: float = 0.01) -> float:

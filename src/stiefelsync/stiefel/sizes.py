@@ -9,8 +9,8 @@ __all__ = ["DENSE_ROWS", "EXACT_ROWS", "LANCZOS_WORK", "MATRIX_ENTRIES", "QUICK_
 DENSE_ROWS = 2000
 # Rows up to which it is also quicker than the Lanczos method with its check for lost copies …
 EXACT_ROWS = 500
-# … and quicker than the block iteration to three digits in single precision.
-QUICK_ROWS = 700
+# … and about as quick as the block iteration to four digits.
+QUICK_ROWS = 150
 # Rows up to which all eigenvalues without their vectors take two or three seconds (2,200 rows: 0.8 s, where the Lanczos
 # method took 2.6 s for 200 of them).
 VALUES_ROWS = 3000

@@ -115,7 +115,7 @@ def _rayleigh_ritz(W: SymmetricOperator, V: NDArray[Any], d: int) -> tuple[NDArr
 
 def _eigh(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.random.Generator) -> Subspace:
     m = W.size
-    dense = W @ np.eye(m, dtype=W.dtype)
+    dense = W.dense()
     values, vectors = linalg.eigh(dense, subset_by_index=(m - d, m - 1), overwrite_a=True, check_finite=False)
     return Subspace(np.ascontiguousarray(vectors[:, ::-1]), values[::-1], 0)
 

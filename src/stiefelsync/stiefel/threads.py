@@ -1,0 +1,64 @@
+"""How many threads: as many as the environment allows, and one for BLAS where matrices are small."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+__all__ = ["one_blas_thread", "workers"]
+
+_lock = Lock()
+_limits: list[Any] = []  # of every caller at present; the first one lowered the number of threads
+
+
+def workers() -> int:
+    """Return how many threads a pool may have: the processors at hand, but no more than OMP_NUM_THREADS says.
+
+    Examples
+    --------
+    >>> workers() >= 1
+    True
+    """
+    try:
+        found = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        found = os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return max(1, min(found, int(asked))) if asked.isdigit() else found
+
+
+@contextmanager
+def one_blas_thread(wanted: bool = True) -> Iterator[None]:
+    """Keep BLAS to one thread for the body of a ``with`` statement, if `wanted`; nested and concurrent use is allowed.
+
+    Threads that wait for work by spinning cost small matrices more than they give: two cost the presets 4 to 17 times
+    the processor time on problems of up to 3,000 points (docs/evidence/speed.md).
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    if not wanted:
+        yield
+        return
+    with _lock:
+        _limits.append(None if _limits else _controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            # Whoever is last, of callers on several threads too, restores what the first one found.
+            if (limit := _limits.pop()) is not None:
+                limit.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
