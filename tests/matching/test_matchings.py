@@ -191,7 +191,7 @@ def test_matrix_has_the_precision_asked_for(dtype: object) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", np.float16, int, "flaot32", "(", 32, "longdouble"])
 def test_precision_is_float32_or_float64(dtype: object) -> None:
-    with pytest.raises(InputError, match=r"unknown dtype .*Known: float32, float64"):
+    with pytest.raises(InputError, match=r"unknown dtype .*: float32, float64"):
         Matchings.from_labels([0, 0], [1, 1]).to_matrix(dtype)
 
 

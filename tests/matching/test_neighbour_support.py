@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections import Counter
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -168,11 +169,11 @@ def test_tracks_drop_what_moves_alone_and_only_where_motion_is_smooth():
     alone = neighbour_support(problem) == 0
     assert alone.sum() > 100
     for answer, count in ((with_places, (alone & ~kept(with_places)).sum()), (without, 0)):
-        matches = answer.outcome.details["matches"]
-        assert matches["unsupported"] == count
-        assert matches["consistent"] + matches["kept"] == kept(answer).sum()
-        assert sum(matches.values()) == problem.n_matches
-        assert answer.outcome.details["wrong"] == (~kept(answer)).mean()
+        matches = answer.outcome.details.matches_by_rule
+        assert matches.unsupported == count
+        assert matches.consistent + matches.kept == kept(answer).sum()
+        assert sum(asdict(matches).values()) == problem.n_matches
+        assert answer.outcome.details.wrong == (~kept(answer)).mean()
     assert kept(with_places)[wrong].sum() < kept(without)[wrong].sum()
     assert kept(with_places)[~wrong].mean() > 0.99
     scattered = Matchings.from_arrays(
@@ -180,7 +181,7 @@ def test_tracks_drop_what_moves_alone_and_only_where_motion_is_smooth():
         coordinates=rng.uniform(size=problem.coordinates.shape),
     )  # fmt: skip
     aimless = synchronise(scattered, method="tracks")
-    assert aimless.outcome.details["matches"]["unsupported"] == 0
+    assert aimless.outcome.details.matches_by_rule.unsupported == 0
     np.testing.assert_array_equal(aimless.labels, without.labels)
 
 
@@ -234,11 +235,11 @@ def test_unknown_places_are_no_proof_of_smooth_motion():
     rng = np.random.default_rng(6)
     places = rng.random((6 * 200, 2))
     problem = Matchings.from_labels(np.tile(np.arange(200), 6), [200] * 6, coordinates=places)
-    assert synchronise(problem, method="tracks").outcome.details["matches"]["unsupported"] == 0
+    assert synchronise(problem, method="tracks").outcome.details.matches_by_rule.unsupported == 0
     places[rng.random(len(places)) < 0.4] = np.nan
     places[rng.random(len(places)) < 0.1] = np.inf
     problem = Matchings.from_labels(np.tile(np.arange(200), 6), [200] * 6, coordinates=places)
-    assert synchronise(problem, method="tracks").outcome.details["matches"]["unsupported"] == 0
+    assert synchronise(problem, method="tracks").outcome.details.matches_by_rule.unsupported == 0
 
 
 def test_a_stop_while_neighbours_are_asked_is_a_stop():

@@ -219,8 +219,18 @@ def sort_matches(
     `order` is the permutation that was applied, None where nothing moved.
     """
     objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
-    order = _order(objects, points, sizes)
-    return (objects, points, None) if order is None else (objects[order], points[order], order)
+    k, largest = len(sizes), int(sizes.max(initial=1))
+    if k * k * largest * largest >= 2**63:
+        order = np.lexsort((points[:, 1], points[:, 0], objects[:, 1], objects[:, 0]))
+        return objects[order], points[order], order
+    key = objects[:, 0].astype(np.int64)
+    for column, count in ((objects[:, 1], k), (points[:, 0], largest), (points[:, 1], largest)):
+        key *= count
+        key += column
+    if (key[1:] >= key[:-1]).all():
+        return objects, points, None
+    order = np.argsort(key)
+    return objects[order], points[order], order
 
 
 def grouped(
@@ -282,18 +292,6 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, nam
             f"point {a} of {describe(i, names)} does not exist; it has {counted(sizes[i], 'point')}, numbered from 0",
             int(outside.any(axis=1).argmax()),
         )
-
-
-def _order(objects: Int32s, points: Int32s, sizes: Int32s) -> NDArray[np.int64] | None:
-    """Return a permutation that sorts by (i, j, point of i, point of j), or None when they are sorted already."""
-    k, largest = len(sizes), int(sizes.max(initial=1))
-    if k * k * largest * largest >= 2**63:
-        return np.lexsort((points[:, 1], points[:, 0], objects[:, 1], objects[:, 0]))
-    key = objects[:, 0].astype(np.int64)
-    for column, count in ((objects[:, 1], k), (points[:, 0], largest), (points[:, 1], largest)):
-        key *= count
-        key += column
-    return None if (key[1:] >= key[:-1]).all() else np.argsort(key)
 
 
 def _one_to_one(

@@ -151,11 +151,6 @@ class Difference:
         before = self.input.n_matches
         return Counts(before, self.n_kept, self.n_added, self.adds, self.before.conflicts, conflicts_after)
 
-    def counted_as(self, before: int, kept: int, added: int, conflicts: tuple[int, ...] | None = None) -> Counts:
-        """Return the counts of a file that counts its matches, and conflicts before and after, in its own way."""
-        was, now = conflicts or (self.counts.conflicts_before, self.counts.conflicts_after)
-        return Counts(before, kept, added, self.adds, was, now)
-
 
 def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True) -> Difference:
     """Compare matches with an answer: labels, or other matches of the same points.

@@ -16,13 +16,15 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-LEVEL = 0.03
-"""Share of well-confirmed matches that have less support than what is called little."""
-HOPELESS = 0.5
-"""A pair of objects is hopeless if more than this share of its matches have little support."""
-_CONFIRMED = 2  # cycles of three through a match that stands for the right ones
-_FEW = 100  # such matches below which their supports say nothing about the others'
-_LOOKUPS_PER_CHUNK = 4_000_000  # a few arrays of 32 megabytes
+HOPELESS = 0.15
+"""A pair of objects is hopeless if more than this share of what is left of it is wrong by estimate."""
+CLEAN = 1 / 150
+"""Estimated share of wrong matches among those kept, below which single ones are not doubted."""
+_UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md
+_FEW = 100  # matches that cycles could contradict, below which their rates say nothing
+_LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
+_PRIOR = 1.0  # contradictions that a pair's own ones are reckoned among
+_LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,18 @@ class Doubt:
     Attributes
     ----------
     matches : (M,) bool
-        Matches with too little support for what third objects say on them, and all of hopeless pairs.
-    little : (P,) float64
-        Share of every pair's matches that have little support; about `LEVEL` where all are right.
+        Matches among those kept whose odds of being wrong exceed 1 / harm, and all of hopeless pairs.
+    odds : (M,) float64
+        Odds of being wrong, infinite for matches that are not kept.
+    wrong : (P,) float64
+        Estimated share of wrong matches of every pair, those not kept among them.
     hopeless : (P,) bool
-        Pairs of which more than half of the matches have little support.
+        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches.
     """
 
     matches: Bools
-    little: Floats
+    odds: Floats
+    wrong: Floats
     hopeless: Bools
 
 
@@ -89,80 +94,142 @@ def witnesses(matchings: Matchings) -> Witnesses:
     key, partner = key[order], np.concatenate([ends[:, 1], ends[:, 0]])[order]
     degree = np.bincount(ends.ravel(), minlength=matchings.n_points)
     start = np.cumsum(degree) - degree
-    i, j = np.sort(matchings.pair_objects.astype(np.int64), axis=1).T
-    compared = np.sort(i * k + j)
+    compared = np.sort(np.sort(matchings.pair_objects.astype(np.int64), axis=1) @ np.array([k, 1]))
     agree, differ, silent = (np.zeros(M, dtype=np.int64) for _ in range(3))
-    for x, y, first in ((ends[:, 0], ends[:, 1], True), (ends[:, 1], ends[:, 0], False)):
-        # Every third object with a partner of both points is met from either side; it is counted from the first.
+    for one in (0, 1):
+        # Every third object with a partner of both points is met from either side; it is counted from the first. Sorted
+        # by the other point, neighbouring questions are about neighbouring places.
+        by = np.argsort(ends[:, 1 - one], kind="stable")
+        x, y = ends[by, one], ends[by, 1 - one]
         for rows in _chunks(degree[x]):
             which, at = _ranges(start[x[rows]], degree[x[rows]])
             third, end = partner[at], y[rows][which]
             other = np.flatnonzero(third != end)
-            which, third, end = which[other] + rows.start, third[other], end[other]
+            which, third, end = which[other], third[other], end[other]
             place, there = _find(key, end * k + objects[third])
-            same = there & (partner[place] == third)
-            if first:
-                agree += np.bincount(which[same], minlength=M)
-                differ += np.bincount(which[there & ~same], minlength=M)
-            a, b = objects[end], objects[third]
+            ours, n = by[rows], rows.stop - rows.start
+            if not one:
+                same = there & (partner[place] == third)
+                agree[ours] += np.bincount(which[same], minlength=n)
+                differ[ours] += np.bincount(which[there & ~same], minlength=n)
+            alone = np.flatnonzero(~there)
+            a, b = objects[end[alone]], objects[third[alone]]
             known = _find(compared, np.minimum(a, b) * k + np.maximum(a, b))[1]
-            silent += np.bincount(which[~there & known], minlength=M)
+            silent[ours] += np.bincount(which[alone[known]], minlength=n)
     return Witnesses(agree, differ, silent)
 
 
-def doubt(matchings: Matchings, support: Floats, *, level: float = LEVEL) -> Doubt:
-    """Find the matches whose support is too little for what third objects say on them.
+def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0) -> Doubt:
+    """Estimate how likely every match is wrong, from how often matches like it contradict the others.
 
-    The supports of matches on two cycles of three or more tell what support right matches have: F is their
-    distribution. A match with ``agree`` triangles, and with D partners of its points in third objects that say nothing
-    of or against it (``D = silent + 2·differ``), is doubtful if ``F(support) < level·(1 + D) / (1 + 2·agree)``.
-    Matches that no third object could confirm are left alone: they contradict nothing and mappers ignore them.
+    Wrong matches are found by contradiction, and only some of them: a wrong match into a point that no other match
+    knows contradicts nothing. Let ρ(s) be the odds of contradiction among matches of support s between points with
+    other matches, made to fall with s, and ρ(∞) those of well-supported matches, which are right. Let λ be how many
+    times more of a pair's matches are contradicted than their supports make expect. For u wrong matches left per
+    one found, and T third objects that confirm a match, each of which halves them, its odds of being wrong are::
 
-    A pair of objects in which a share s of the matches have little support, F < level, is doubted as a whole: for its
-    matches `level` becomes ``level / (1 - s)``, and if s is more than one half, all of them are doubtful.
+        u · (ρ(s) - ρ(∞)) · λ / 2^T
+
+    Matches with odds above ``1 / harm`` are doubtful. Those that no third object could confirm are left alone: they
+    contradict nothing and mappers ignore them. Where few wrong ones are left, only hopeless pairs are doubted: those
+    of which too many matches are wrong even without the doubtful ones.
 
     Parameters
     ----------
     matchings
-        Tracks' matches, or any others.
+        All matches.
+    kept : (M,) bool
+        Those that agree with tracks, or with whatever else was made of them.
     support : (M,) float64
         Of :func:`~stiefelsync.matching.neighbour_support.neighbour_support`; NaN where unknown: such matches are not
         doubted.
-    level
-        The share of well-confirmed matches that would be called doubtful without any other evidence.
+    harm
+        How many right matches it is worth to be rid of a wrong one.
 
     Notes
     -----
-    Cost of :func:`witnesses`. With fewer than 100 well-confirmed matches nothing is doubted.
+    Cost of :func:`witnesses`, who are not asked where nothing would be doubted whatever they said: then T counts as 0.
+    With fewer than 100 matches that cycles could contradict nothing is doubted.
 
     Examples
     --------
-    Four objects that see the same 40 points, and one match that no triangle and no neighbour confirms.
+    Four objects that see the same 40 points; the matches of ten other points have little support, and most of them
+    were contradicted.
 
-    >>> right = Matchings.from_labels(np.tile(np.append(np.arange(40), -1), 4), [41] * 4)
-    >>> wrong = {(0, 1): np.vstack([right.pair(0, 1), [[40, 40]]]), (0, 2): np.vstack([right.pair(0, 2), [[40, 40]]])}
-    >>> problem = Matchings.from_pairs(right.pairs() | wrong, [41] * 4)
-    >>> support = np.where((problem.indices == 40).all(axis=1), 0.1, 0.8)
-    >>> found = doubt(problem, support)
-    >>> problem.indices[found.matches].tolist(), found.hopeless.any()
-    ([[40, 40], [40, 40]], np.False_)
+    >>> right = np.tile(np.append(np.arange(40), np.full(10, -1)), 4)
+    >>> problem = Matchings.from_labels(right, [50] * 4)
+    >>> wrong = {pair: np.vstack([block, [[t, t] for t in range(40, 50)]]) for pair, block in problem.pairs().items()}
+    >>> problem = Matchings.from_pairs({**wrong, (2, 3): problem.pair(2, 3)}, [50] * 4)
+    >>> few = problem.indices[:, 0] >= 40
+    >>> kept = ~few | (problem.match_pairs == 0)
+    >>> found = doubt(problem, kept, np.where(few, 0.1, 0.8))
+    >>> found.matches.sum(), found.wrong.round(2).tolist()
+    (np.int64(0), [0.0, 0.2, 0.2, 0.2, 0.2, 0.0])
     """
-    if not 0 < level < 1:
-        raise InputError(f"the level of doubt is {level}; it must lie between 0 and 1")
-    n_pairs, pair = len(matchings.pair_objects), matchings.match_pairs
-    nothing = Doubt(np.zeros(len(pair), dtype=bool), np.zeros(n_pairs), np.zeros(n_pairs, dtype=bool))
-    asked, known = witnesses(matchings), np.isfinite(support)
-    confirmed = np.sort(support[known & (asked.agree >= _CONFIRMED)])
-    if len(confirmed) < _FEW:
-        return nothing
-    rank = np.searchsorted(confirmed, np.where(known, support, np.inf), side="right") / len(confirmed)
-    count = np.maximum(np.bincount(pair, minlength=n_pairs), 1)
-    little = np.bincount(pair, known & (rank < level), minlength=n_pairs) / count
-    dissent = asked.silent + 2 * asked.differ
-    bound = (1 + dissent) / (1 + 2 * asked.agree) * (level / (1 - np.minimum(little, HOPELESS)))[pair]
-    hopeless = little > HOPELESS
-    doubtful = known & (asked.agree + dissent > 0) & (rank < bound)
-    return Doubt(doubtful | hopeless[pair], little, hopeless)
+    if not 0 < harm < np.inf:
+        raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
+    pair, n_pairs, inside = matchings.match_pairs, len(matchings.pair_objects), np.flatnonzero(kept)
+    odds, judged = np.where(kept, 0.0, np.inf), np.zeros(len(kept), dtype=bool)
+    rates = _rates(matchings, kept, support)
+    if rates is not None:
+        odds[inside] = _UNCAUGHT * rates[inside]
+        if _worth(pair, odds, kept, n_pairs):
+            asked = witnesses(matchings.keep(kept))
+            odds[inside] *= 0.5 ** np.minimum(asked.agree, 1000)  # beyond that zero, and infinite odds times zero
+            judged[inside] = np.isfinite(support[inside]) & (asked.agree + asked.differ + asked.silent > 0)
+    wrong = 1 - 1 / (1 + odds)
+    judged &= bool(len(inside)) and wrong[inside].mean() >= CLEAN
+    hopeless = _mean(pair, wrong, kept & ~(judged & (odds > 1)), n_pairs) > HOPELESS
+    doubtful = judged & (odds * harm > 1)
+    return Doubt(kept & (doubtful | hopeless[pair]), odds, _mean(pair, wrong, np.ones_like(kept), n_pairs), hopeless)
+
+
+def _worth(pair: Ints, odds: Floats, kept: Bools, n_pairs: int) -> bool:
+    """Return whether anything could be doubted by these odds, which third objects only lower."""
+    wrong = 1 - 1 / (1 + odds)
+    return bool(wrong[kept].mean() >= CLEAN or (_mean(pair, wrong, kept, n_pairs) > HOPELESS).any())
+
+
+def _mean(group: Ints, values: Floats, which: Bools, n: int) -> Floats:
+    """Return the mean of some of the values in every group, 0 where there is none; shape (n,)."""
+    return np.bincount(group[which], values[which], n) / np.maximum(np.bincount(group[which], minlength=n), 1)
+
+
+def _rates(matchings: Matchings, kept: Bools, support: Floats) -> Floats | None:
+    """Return (ρ(s) - ρ(∞))·λ for every match, shape (M,), 0 where its support is unknown; None if too few speak."""
+    pair, n_pairs = matchings.match_pairs, len(matchings.pair_objects)
+    degree = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)
+    others = degree[matchings.endpoints].min(axis=1, initial=matchings.n_matches) - kept
+    known = np.isfinite(support)
+    moving = known & (support > 0)
+    speak = moving & (others > 0)
+    if np.count_nonzero(speak & kept) < _FEW:
+        return None
+    levels = np.unique(np.quantile(support[speak & kept], _LEVELS))
+    level = np.searchsorted(levels, np.where(moving, support, np.inf), side="right")
+    odds = _contradicted(level[speak], kept[speak], len(levels) + 1)
+    odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
+    expected = _contradicted(level[moving], kept[moving], len(levels) + 1)[level]
+    still = known & ~moving
+    expected[still] = np.mean(~kept[still]) if still.any() else 0.0
+    found, due = (np.bincount(pair[known], values[known], n_pairs) for values in (~kept, expected))
+    rates = (odds[level] * ((found + _PRIOR) / (due + _PRIOR))[pair]) * known
+    rates[still] = np.inf
+    return np.asarray(rates)
+
+
+def _contradicted(level: Ints, kept: Bools, n: int) -> Floats:
+    """Return the share of matches of every level that are not kept, made to fall from level to level; shape (n,).
+
+    Neighbouring levels that rise are pooled, which is isotonic regression.
+    """
+    shares: list[list[float]] = []
+    for lost, all_ in zip(np.bincount(level[~kept], minlength=n), np.bincount(level, minlength=n), strict=True):
+        shares.append([float(lost), float(all_) + 1e-9, 1])
+        while len(shares) > 1 and shares[-2][0] * shares[-1][1] <= shares[-1][0] * shares[-2][1]:
+            last = shares.pop()
+            shares[-1] = [a + b for a, b in zip(shares[-1], last, strict=True)]
+    return np.repeat([min(lost / all_, 0.99) for lost, all_, _ in shares], [int(count) for *_, count in shares])
 
 
 def _ranges(start: Ints, counts: Ints) -> tuple[Ints, Ints]:

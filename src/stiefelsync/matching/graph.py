@@ -14,7 +14,7 @@ from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Conflicts", "components", "conflicts", "connected", "numbered", "triangle_support"]
 
-_PATHS_PER_CHUNK = 20_000_000
+_PATHS_PER_CHUNK = 20_000_000  # of the sparse product: some 300 MB at a time
 
 
 @dataclass(frozen=True)

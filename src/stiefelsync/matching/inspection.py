@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.copies import resolution
-from stiefelsync.matching.doubt import doubt
+from stiefelsync.matching.doubt import doubt, witnesses
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
@@ -57,10 +57,10 @@ class Inspection:
     near
         The distance behind `conflicts_apart`: 10 px, or one and a half cells of a coarser grid that positions lie on.
     alone_share, doubtful_share
-        Share of the matches that move with none of their neighbours, and of those that neighbours and third objects
+        Share of the matches that move with none of their neighbours, and of those that third objects contradict or
         make doubtful besides; None without positions, or where neighbours do not move alike.
     hopeless_pairs
-        Pairs of objects most of whose matches have little support; None as above.
+        Pairs of objects too much of which is wrong by estimate; None as above.
     repair
         What was dropped to make the matches one-to-one, if anything was.
     """
@@ -90,11 +90,12 @@ class Inspection:
     def worth(self) -> str:
         """Whether synchronising is worth while, in a sentence."""
         apart = self.conflicts if self.conflicts_apart is None else self.conflicts_apart
-        doubtful = (self.alone_share or 0.0) + (self.doubtful_share or 0.0)
+        # Without conflicts and few matches that move alone, `tracks` doubts nothing.
+        doubtful = (self.alone_share or 0.0) + (self.doubtful_share or 0.0 if self.conflicts else 0.0)
         if not self.conflicts and doubtful < FEW_DOUBTFUL:
             return "no: the matches are consistent"
         if apart < FEW_CONFLICTS * self.components and doubtful < FEW_DOUBTFUL:
-            return "hardly: few conflicts, few doubtful matches; COLMAP's global mapper will show no difference"
+            return "hardly: few conflicts, few doubtful matches: the answer will hardly differ"
         return "yes: conflicts or doubtful matches enough to matter"
 
 
@@ -152,7 +153,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
 
 def _near(matchings: Matchings) -> float | None:
     """Return how many pixels apart two points of one object may be that are taken for one; None if not in pixels."""
-    if matchings.coordinates is None or are_normalised(matchings.coordinates):
+    if matchings.coordinates is None or not _in_pixels(matchings.coordinates):
         return None
     cells = resolution(matchings.coordinates, matchings.offsets)
     return max(NEAR, 1.5 * float(np.median(cells)) if len(cells) else 0.0)
@@ -166,8 +167,22 @@ def _doubts(matchings: Matchings) -> tuple[float | None, float | None, int | Non
     known = np.isfinite(support)
     if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
         return None, None, None
-    alone, found = support == 0, doubt(matchings, support)
-    return float(alone.mean()), float((found.matches & ~alone).mean()), int(found.hopeless.sum())
+    asked, alone = witnesses(matchings), support == 0
+    kept = ~alone & (asked.differ <= asked.agree)
+    found = doubt(matchings, kept, support)
+    return float(alone.mean()), float((found.matches | ~(kept | alone)).mean()), int(found.hopeless.sum())
+
+
+def _in_pixels(coordinates: NDArray[Any]) -> bool:
+    """Return whether positions, (m, 2), can be pixels: from the image's corner on, and more than shares of its sides.
+
+    Examples
+    --------
+    >>> _in_pixels(np.array([[0.2, 0.9], [0.7, 0.1]])), _in_pixels(np.array([[-0.5, 3.0], [640.0, 55.0]]))
+    (False, True)
+    """
+    known = coordinates[np.isfinite(coordinates)]
+    return len(known) > 0 and bool(known.min() >= -NEAR and known.max() > 1)
 
 
 def are_normalised(coordinates: NDArray[Any] | None) -> bool:

@@ -92,25 +92,18 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     partners = np.diff(compared.indptr)
     complete = bool((partners[matchings.sizes > 0] == np.count_nonzero(matchings.sizes) - 1).all())
     beyond = 1.0 if complete else _beyond(matchings, compared)
-    share = 1 / (1 + beyond * matches)
-    if beyond > 1:
-        # Chance in few comparisons makes the mean of inverses exceed the inverse of the mean.
-        rows = float(partners @ matchings.sizes)
-        missed = rows / max(float(matches.sum()), 1.0) - 1
-        share = share / (1 + missed * matchings.n_points / rows * (1 - 1 / beyond))
+    share = _shares(matchings, matches, partners, beyond)
     trace = np.bincount(component, weights=share, minlength=n)
     spread = _spread(matchings, matches, partners)
     clear, vague, n_vague = n - found.count, 0.0, 0
     order = np.argsort(component, kind="stable")
     start = np.append(0, np.cumsum(np.bincount(component, minlength=n)))
+    # One block for each component, cut out of one matrix, if eigenvalues can say anything.
+    W = matchings.to_matrix()[order][:, order] if beyond < _FEW_MISSING and spread < _FEW_MISSING else None
     for c in found.which:
-        points = order[start[c] : start[c + 1]]
-        least = int(np.bincount(matchings.point_objects[points]).max())
-        count = (
-            _count(matchings, points, least, float(trace[c]))
-            if beyond < _FEW_MISSING and spread < _FEW_MISSING
-            else None
-        )
+        here = slice(start[c], start[c + 1])
+        least = int(np.bincount(matchings.point_objects[order[here]]).max())
+        count = None if W is None else _count(W, here, least, float(trace[c]))
         if count is None:
             vague += max(trace[c] * spread, least)
             n_vague += 1
@@ -125,6 +118,17 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
         " the sum of the eigenvalues was taken and a tenth added"
     )
     return UniverseEstimate(size, floor, False, reason)
+
+
+def _shares(matchings: Matchings, matches: Ints, partners: Ints, beyond: float) -> Floats:
+    """Return for every point what it adds to the trace, 1 / D_aa; shape (m,)."""
+    share = np.asarray(1 / (1 + beyond * matches))
+    if beyond > 1:
+        # Chance in few comparisons makes the mean of inverses exceed the inverse of the mean.
+        rows = float(partners @ matchings.sizes)
+        missed = rows / max(float(matches.sum()), 1.0) - 1
+        share = share / (1 + missed * matchings.n_points / rows * (1 - 1 / beyond))
+    return share
 
 
 def _compared(matchings: Matchings) -> Any:
@@ -199,15 +203,16 @@ def _closure(matchings: Matchings) -> float:
     return float(triangle_support(matchings).sum()) / max(wedges, 1.0)
 
 
-def _count(matchings: Matchings, points: Ints, least: int, trace: float) -> int | None:
-    """Return the number of universe points in one conflicted component, or None when that is not clear."""
+def _count(W: Any, here: slice, least: int, trace: float) -> int | None:
+    """Return the number of universe points in one conflicted component, those rows of W, or None if not clear."""
     if trace <= least + 0.5:
         # The sum rather exceeds d, and d is at least the number of points one object has here.
         return least
-    most = min(math.ceil(_SOUGHT * trace) + 1, len(points) - 1)
-    if most - least < 2 or len(points) > _DENSE:
+    points = here.stop - here.start
+    most = min(math.ceil(_SOUGHT * trace) + 1, points - 1)
+    if most - least < 2 or points > _DENSE:
         return None
-    block: Any = matchings.to_matrix()[points][:, points]
+    block = W[here, here]
     block.data[:] = 1.0
     scale = 1 / np.sqrt(block.sum(axis=1))
     values = np.linalg.eigvalsh((block * scale).multiply(scale[:, None]).toarray())[::-1][: most + 1]
