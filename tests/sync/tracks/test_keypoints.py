@@ -15,6 +15,8 @@ from stiefelsync import io
 @pytest.mark.parametrize("scene", correspondences.SCENES)
 def test_tracks_of_jittered_matches(data_dir: Path, scene: str) -> None:
     problem = io.read(data_dir / "strecha" / scene / "verified.db")
-    ours, *rivals = correspondences.row(problem, 0.5)
+    ours, keypoints, matches, *rivals = correspondences.row(problem, 0.5)
     assert ours >= 0.97
     assert max(rivals) < ours - 0.2
+    assert ours < keypoints <= 1
+    assert ours < matches <= 1

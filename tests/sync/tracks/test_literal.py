@@ -7,8 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from stiefelsync import Matchings, datasets
+from stiefelsync.sync.method import Progress
 from stiefelsync.sync.tracks import rules
+from stiefelsync.sync.tracks.changes import carry_over
 from stiefelsync.sync.tracks.clusters import Quotient, _broken
+from stiefelsync.sync.tracks.grouped import _conflicted
+from stiefelsync.sync.tracks.grow import _clusters, grow_by_weight
+from stiefelsync.sync.tracks.join import _Matches, join
 
 
 def quotient(seed: int, n: int = 9, share: float = 0.45) -> Quotient:
@@ -116,3 +122,73 @@ def test_trees_are_broken_that_hold_two_points_of_an_object(q: Quotient) -> None
             inside = [members[c] for c in chosen.tolist() if tree[c] == name]
             expected[name] = len(set().union(*inside)) < sum(map(len, inside))
         np.testing.assert_array_equal(_broken(q, tree, chosen), expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_matches_between_tracks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = np.sort(rng.integers(0, 12, size=(40, 2)), axis=1).T
+    track, weights = rng.integers(0, 4, size=12), rng.random(40)
+    matches = _Matches(a, b, weights)
+    for some in (None, np.flatnonzero(rng.random(40) < 0.5)):
+        listed = range(40) if some is None else some.tolist()
+        apart = [t for t in listed if track[a[t]] != track[b[t]]]
+        which, A, B = matches.between(track, some)
+        assert which.tolist() == apart
+        assert list(zip(A, B, strict=True)) == [tuple(sorted((track[a[t]], track[b[t]]))) for t in apart]
+        bundles = matches.bundles(track, 3, some)
+        together = {
+            pair: [t for t in apart if {track[a[t]], track[b[t]]} == set(pair)] for pair in combinations(range(4), 2)
+        }
+        together = {pair: ts for pair, ts in together.items() if len(ts) >= 3}
+        assert list(zip(bundles.A.tolist(), bundles.B.tolist(), strict=True)) == list(together)
+        np.testing.assert_allclose(bundles.weight, [weights[ts].sum() for ts in together.values()])
+        assert not bundles.tried.any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_components_in_conflict_or_torn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    component, owner = rng.integers(0, 8, size=12), rng.integers(0, 6, size=12)
+    torn = rng.random(12) < 0.1
+    expected = []
+    for c in component:
+        members = [p for p in range(12) if component[p] == c]
+        owners = [owner[p] for p in members]
+        expected.append(len(set(owners)) < len(owners) or any(torn[p] for p in members))
+    assert _conflicted(component, owner, torn).tolist() == expected
+
+
+def test_rounds_of_the_heaviest_first_are_told_one_by_one() -> None:
+    problem, _ = datasets.synthetic(6, 8, 0.7, 0.4, rng=1)
+    points, weights = np.arange(problem.n_points), np.random.default_rng(0).random(problem.n_matches) + 0.1
+    told: list[Progress] = []
+    q = _clusters(points, problem.point_objects, problem.endpoints, weights)
+    _, n_iter, stopped = grow_by_weight(q, points, told.append)
+    assert n_iter == len(told) > 2
+    assert not stopped
+    steps = [progress.step for progress in told]
+    assert {progress.total for progress in told} == {problem.n_points}
+    assert steps == sorted(steps)
+    assert 0 < steps[-1] <= problem.n_points
+    once = grow_by_weight(q, points, lambda progress: True)
+    assert once[1:] == (1, True)
+
+
+def test_objects_that_grow_and_shrink_keep_the_labels_of_what_stays() -> None:
+    before = Matchings.from_pairs({(0, 1): [[0, 0]]}, [3, 2, 2])
+    after = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 4, 2, 1])
+    carried = carry_over(before, np.array([5, 6, 7, 8, 9, 1, 2]), after)
+    assert carried.labels.tolist() == [5, 6, 8, 9, -1, -1, 1, 2, -1]
+    assert carried.place.tolist() == [0, 1, 2]
+    assert not carried.bereft.any()
+
+
+def test_a_point_without_matches_may_be_the_last_of_its_track() -> None:
+    ends = np.array([[0, 1], [0, 2], [3, 4], [4, 5], [0, 4], [0, 5], [1, 4], [1, 5]])
+    objects = np.array([0, 1, 2, 2, 3, 4, 5])
+    track, joined = join(np.array([0, 0, 0, 3, 3, 3, 3]), objects, ends, np.ones(8))
+    assert (track.tolist(), joined) == ([0, 0, 0, 3, 0, 0, 6], 1)
+    some = _Matches(ends[:, 0], ends[:, 1], np.ones(8))
+    assert some.at(np.array([6])).tolist() == []
+    assert _Matches(*np.tile(ends, (20, 1)).T, np.ones(160)).at(np.array([6])).tolist() == []

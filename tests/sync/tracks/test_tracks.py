@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
@@ -69,13 +70,13 @@ def test_account_adds_up(problem: Matchings, weighed: bool, placed: bool) -> Non
     rng = np.random.default_rng(problem.n_matches)
     problem = problem.with_weights(rng.random(problem.n_matches) + 0.1 if weighed else None)
     outcome = grow_tracks(problem, places=2 * rng.random((problem.n_points, 2)) if placed else None)
-    points, matches, tracks = (outcome.details[name] for name in ("points", "matches", "tracks"))
-    assert sum(points.values()) == problem.n_points
-    assert sum(matches.values()) == problem.n_matches
-    assert sum(tracks.values()) == outcome.labels.max(initial=-1) + 1
+    details, matches = outcome.details, outcome.details.matches_by_rule
+    assert sum(details.points_by_rule.values()) == problem.n_points
+    assert sum(asdict(matches).values()) == problem.n_matches
+    assert details.consistent_tracks + details.repaired_tracks == outcome.labels.max(initial=-1) + 1
     a, b = problem.endpoints.T
     kept = (outcome.labels[a] == outcome.labels[b]) & (outcome.labels[a] >= 0)
-    assert matches["consistent"] + matches["kept"] == kept.sum()
+    assert matches.consistent + matches.kept == kept.sum()
 
 
 def test_without_wrong_matches_the_answer_is_union_find() -> None:
@@ -95,7 +96,7 @@ def test_scene_with_wrong_matches(wrong: float, least: float) -> None:
     outcome = grow_tracks(problem)
     assert score(outcome.labels, truth).fscore >= least
     a, b = problem.endpoints.T
-    assert abs(outcome.details["wrong"] - (truth[a] != truth[b]).mean()) < 0.03
+    assert abs(outcome.details.wrong - (truth[a] != truth[b]).mean()) < 0.03
 
 
 @pytest.mark.slow
@@ -462,7 +463,7 @@ def test_a_weak_match_does_not_glue_two_tracks() -> None:
     problem = Matchings.from_arrays(owner[ends], local[ends], [1, 1, 1, 2, 1, 1], weights=weights)
     outcome = grow_tracks(problem)
     assert outcome.labels.tolist() == [0, 0, 0, 1, 0, 1, 1]
-    assert outcome.details["points"]["heaviest first"] == 7
+    assert outcome.details.points_by_rule["heaviest first"] == 7
 
 
 def test_a_point_found_twice_does_not_split_a_track() -> None:

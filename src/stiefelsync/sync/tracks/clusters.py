@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from stiefelsync.matching.graph import numbered
-from stiefelsync.sync.tracks.integer_arrays import find, ordered, roots, spread
+from stiefelsync.sync.tracks.integer_arrays import find, ordered, popcount, roots, spread
 
 __all__ = ["Quotient", "conflicting", "contract", "merge", "mutual_best", "prune", "singletons", "untenable"]
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _SHUFFLE = 2654435761  # odd, so multiplication by it permutes the 31-bit numbers
-_BITS = 31
+_BITS = 31  # of the numbers that are shuffled
 _EDGES_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
@@ -71,6 +71,11 @@ class Quotient:
     def clusters(self) -> Ints:
         """Cluster of every point; shape (p,)."""
         return np.repeat(np.arange(self.n), self.sizes)
+
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """The objects of every cluster, modulo 64, as bits; shape (n,)."""
+        return np.bitwise_or.reduceat(np.uint64(1) << (self.objects & 63).astype(np.uint64), self.start[:-1])
 
     @property
     def n_edges(self) -> int:
@@ -144,7 +149,7 @@ def contract(
     first = points[np.flatnonzero(names == points)]
     place = np.zeros(int(points.max(initial=-1)) + 1, dtype=np.int64)
     place[first] = np.arange(len(first))
-    order = ordered(place[names] * (int(objects.max(initial=0)) + 1) + objects)
+    order = ordered(place[names], objects)
     start = np.append(0, np.cumsum(np.bincount(place[names], minlength=len(first))))
     edges = _contracted(place[A], place[B], count, weight, len(first))
     return Quotient(points[order], objects[order], start, *edges, np.full(len(first), fresh))
@@ -162,7 +167,7 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     bad = np.zeros(len(A), dtype=bool)
     if not len(A):
         return bad
-    word = np.bitwise_or.reduceat(1 << (q.objects & 63), q.start[:-1])
+    word = q.words
     low, high = q.objects[q.start[:-1]], q.objects[q.start[1:] - 1]
     meet = np.flatnonzero(word[A] & word[B])
     left, right = A[meet], B[meet]
@@ -242,7 +247,7 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     tree[b] = a
     tree = numbered(tree)
     inside = np.bincount(tree)
-    order = ordered(np.repeat(tree * (int(q.objects.max()) + 1), q.sizes) + q.objects)
+    order = ordered(np.repeat(tree, q.sizes), q.objects)
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
     edges = _contracted(tree[q.A], tree[q.B], q.count, q.weight, len(inside))
     return Quotient(q.points[order], q.objects[order], start, *edges, inside > 1)
@@ -274,6 +279,12 @@ def _best(A: Ints, B: Ints, gain: Floats, n: int) -> tuple[Bools, Bools]:
 
 def _broken(q: Quotient, tree: Ints, clusters: Ints) -> Bools:
     """Return which trees, by name, hold two points of one object in the given ones of their clusters; shape (n,)."""
+    # Words whose bits all differ add up without a carry, and a carry costs a bit.
+    total, size = np.zeros(q.n, dtype=np.uint64), np.zeros(q.n, dtype=np.int64)
+    np.add.at(total, tree[clusters], q.words[clusters])
+    np.add.at(size, tree[clusters], q.sizes[clusters])
+    unsure = popcount(total) != size
+    clusters = clusters[unsure[tree[clusters]]]
     k = int(q.objects.max()) + 1
     which, place = spread(q.start[clusters], q.sizes[clusters])
     keys = np.sort((tree[clusters] * k)[which] + q.objects[place])
@@ -286,10 +297,9 @@ def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[
     """Return the edges between different clusters, each once and sorted, with summed counts and weights."""
     between = np.flatnonzero(A != B)
     A, B = A[between], B[between]
-    key = np.minimum(A, B) * n
-    key += np.maximum(A, B)
-    order = ordered(key)
-    key, between = key[order], between[order]
+    low, high = np.minimum(A, B), np.maximum(A, B)
+    order = ordered(low, high)
+    key, between = (low * n + high)[order], between[order]
     first = np.append(True, key[1:] != key[:-1])[: len(key)]
     edge = np.cumsum(first) - 1  # np.bincount is faster than np.add.reduceat
     key = key[np.flatnonzero(first)]

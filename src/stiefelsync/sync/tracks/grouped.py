@@ -21,7 +21,7 @@ from stiefelsync.sync.tracks.groups import Part, parts
 from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight, number_tracks
 from stiefelsync.sync.tracks.integer_arrays import runs, spread
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
 from stiefelsync.sync.tracks.pieces import Edges, Source, bundle, collect, count_kept, cross, join_inside, solve, weigh
 
 __all__ = ["Answer", "Run", "in_turn", "solve_in_groups"]
@@ -33,7 +33,6 @@ Tasks = Iterable[tuple[Any, ...]]
 # Bytes, measured with some room: per point of the whole, per match of a group, per edge of the contracted problem, per
 # two tracks with matches between them, and per match that a join at a border may depend on.
 _PER_POINT, _PER_MATCH, _PER_EDGE, _PER_KEY, _PER_JOINED = 64, 220, 300, 24, 200
-_ROUNDING = 1e-9
 
 
 class Run(Protocol):
@@ -163,6 +162,12 @@ class _Plan:
         """Return the points of some objects, ascending."""
         return spread(self.offsets[objects], self.sizes[objects])[1]
 
+    def places(self, points: Ints) -> Ints:
+        """Return where each of all points stands among these, which are ascending; shape (m,)."""
+        place = np.empty(self.m, dtype=np.int64)
+        place[points] = np.arange(len(points))
+        return place
+
     def run(
         self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Any]]:
@@ -203,8 +208,8 @@ class _Plan:
         active = np.zeros(self.m, dtype=bool)
         active[A] = active[B] = True
         points = np.flatnonzero(active[first])
-        names = np.searchsorted(points, first[points])  # from here on points are places in `points`
-        A, B = np.searchsorted(points, A), np.searchsorted(points, B)
+        place = self.places(points)
+        names, A, B = place[first[points]], place[A], place[B]  # from here on points are places in `points`
         owner = self.owners[points].astype(np.int64)
         component = connected(len(points), np.stack([A, B], axis=1))[names]
         conflicted = _conflicted(component, owner, torn[points])
@@ -232,7 +237,7 @@ class _Plan:
         )
         for _, found in self.run("comparing", weigh, tasks):
             gain[found.A] += found.weight
-        better = np.flatnonzero(gain[unit] > _ROUNDING)
+        better = np.flatnonzero(gain[unit] > ROUNDING)
         track[better] = other[better]
 
     def join(self, track: Ints) -> int:
@@ -243,8 +248,8 @@ class _Plan:
         wanted = self._wanted(track, border)[track]
         points = np.flatnonzero(wanted)
         ends, weights = self._collect(np.where(wanted, track, -1), border)
-        ends = np.searchsorted(points, ends)
-        here = np.searchsorted(points, track[points])
+        place = self.places(points)
+        ends, here = place[ends], place[track[points]]
         joined, more = join(here, self.owners[points], ends, weights, least=self.least)
         track[points] = points[joined]
         return joins + more

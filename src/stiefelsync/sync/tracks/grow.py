@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,10 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.tracks.clusters import Quotient, contract, merge, prune, singletons, untenable
+from stiefelsync.sync.tracks.decisions import account
 from stiefelsync.sync.tracks.integer_arrays import runs
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
 __all__ = [
@@ -40,7 +40,6 @@ RULES: dict[str, Rule] = {
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
 _LEAST_SHARE = 0.05
 _MOST_ROUNDS = 50  # of merging along the heaviest matches
-_ROUNDING = 1e-9
 
 
 def grow_tracks(
@@ -79,9 +78,9 @@ def grow_tracks(
     Returns
     -------
     Outcome
-        Its labels are numbered from 0 by first point, -1 for points of no track. `details` says by which rule points
-        were placed (``"points"``), what became of the matches (``"matches"``), how many tracks were repaired
-        (``"tracks"``) and joined (``"joins"``), and which share of all matches contradicts the tracks (``"wrong"``).
+        Its labels are numbered from 0 by first point, -1 for points of no track. Its details are
+        :class:`~stiefelsync.sync.tracks.decisions.TracksDetails`: by which rule points were placed, what became of
+        the matches, how many tracks were repaired and joined.
 
     Notes
     -----
@@ -112,7 +111,7 @@ def grow_tracks(
     )  # fmt: skip
     with watch("labels"):
         labels = number_tracks(grown.track)
-        details = _account(matchings, labels, conflicted, grown.rule_of) | {"joins": grown.joins}
+        details = account(matchings, labels, conflicted, grown.rule_of, [*RULES, "heaviest first"], grown.joins)
     status = Status.STOPPED if grown.stopped else Status.DONE
     return Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds, details=details)
 
@@ -203,8 +202,10 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
         inner = np.flatnonzero(first != np.arange(m))
         ends = np.concatenate([ends, np.stack([first[inner], inner], axis=1)])
     component = connected(m, ends)
-    key = np.sort(component * k + objects)
-    broken = np.zeros(m, dtype=bool)
+    sizes = np.bincount(component, minlength=m)
+    broken = sizes > k
+    some = np.flatnonzero((sizes > 1)[component] & ~broken[component])
+    key = np.sort(component[some] * k + objects[some])
     broken[key[1:][key[1:] == key[:-1]] // k] = True
     return component, broken[component]
 
@@ -340,7 +341,7 @@ def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Flo
     a, b = ends.T
     change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
     gain = np.bincount(component[a], weights=change, minlength=len(track))
-    return np.asarray(gain[component] > _ROUNDING)
+    return np.asarray(gain[component] > ROUNDING)
 
 
 def _write(q: Quotient, track: Ints) -> None:
@@ -353,28 +354,3 @@ def number_tracks(track: Ints) -> Ints:
     size = np.bincount(track, minlength=len(track))
     number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
     return number[track]
-
-
-def _account(matchings: Matchings, labels: Ints, conflicted: Bools, rule_of: NDArray[np.int8]) -> dict[str, Any]:
-    """Return how many points, matches and tracks were decided by which rule."""
-    matched, repaired = labels >= 0, conflicted[matchings.endpoints[:, 0]]
-    kept = matchings.agreeing(labels)
-    removed = int((~kept).sum())
-    mended = np.zeros(int(labels.max(initial=-1)) + 1, dtype=bool)
-    mended[labels[matched & conflicted]] = True
-    placed = np.bincount(rule_of[matched & conflicted] + 1, minlength=len(RULES) + 2).tolist()
-    return {
-        "points": {
-            "consistent": int((matched & ~conflicted).sum()),
-            **dict(zip([*RULES, "heaviest first"], placed[1:], strict=True)),
-            "joining": placed[0],
-            "unmatched": int((~matched).sum()),
-        },
-        "matches": {
-            "consistent": int((~repaired).sum()),
-            "kept": int((repaired & kept).sum()),
-            "removed": removed,
-        },
-        "tracks": {"consistent": int((~mended).sum()), "repaired": int(mended.sum())},
-        "wrong": removed / max(matchings.n_matches, 1),
-    }

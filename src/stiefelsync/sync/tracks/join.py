@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.graph import connected
 from stiefelsync.sync.tracks.clusters import mutual_best
-from stiefelsync.sync.tracks.integer_arrays import ordered, runs
+from stiefelsync.sync.tracks.integer_arrays import find, ordered, runs, spread
+from stiefelsync.sync.tracks.numbers import ROUNDING
 
 __all__ = ["join"]
 
@@ -18,8 +20,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_MOST_ROUNDS = 20
-_ROUNDING = 1e-9
+_MOST_ROUNDS = 20  # joins by copies may undo each other, and this ends it
+_FEW = 8  # points of which there are so many times fewer than matches are looked up, others marked
 
 
 def join(
@@ -90,22 +92,25 @@ def join(
     points, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
     objects, places = objects[points], None if places is None else places[points]
     here = np.searchsorted(points, track[points])  # the same tracks, named by places in `points`
-    tried = np.empty(0, dtype=np.int64)
+    bundles, held = matches.bundles(here, least), np.zeros(len(here))
+    matches.hold(held, here, np.arange(len(here)))
     for _ in range(_MOST_ROUNDS):
-        key, between = matches.bundles(here, least)
-        fresh = np.flatnonzero(~np.isin(key, tried, assume_unique=True))
+        fresh = np.flatnonzero(~bundles.tried)
         if not len(fresh):
             break
-        A, B = np.divmod(key[fresh], len(here))
-        chosen = mutual_best(A, B, between[fresh], len(here))
-        tried = np.append(tried, key[fresh][chosen])
-        pairs = _Pairs.of(here, objects, A[chosen], B[chosen])
-        gain, expelled = _best_choice(pairs, here, matches, copy * pairs.copies(places))
-        before = here.copy()
-        joined += pairs.join(here, gain > 0, expelled)
-        changed = here != before
-        changed[here[changed]] = True  # the tracks that grew keep their names
-        tried = tried[~changed[tried // len(here)] & ~changed[tried % len(here)]]
+        best = mutual_best(bundles.A[fresh], bundles.B[fresh], bundles.weight[fresh], len(here))
+        chosen = fresh[best]
+        bundles.tried[chosen] = True
+        pairs = _Pairs.of(here, objects, bundles.A[chosen], bundles.B[chosen])
+        earned = copy * pairs.copies(places)
+        pairs = pairs.only(bundles.weight[chosen] + earned > pairs.least_loss(held))
+        gain, expelled = _best_choice(pairs, here, matches, earned)
+        moved = pairs.points[(gain > 0)[pairs.pair[pairs.points]]]
+        if len(moved):
+            before = here.copy()
+            joined += pairs.join(here, gain > 0, expelled)
+            bundles = bundles.after(matches, before, here, moved, least)
+            matches.hold(held, here, moved)
     linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
     track[points] = points[connected(len(here), np.stack([matches.a[linked], matches.b[linked]], axis=1))]
     return track, joined
@@ -123,27 +128,86 @@ class _Matches:
         """Return some of them."""
         return _Matches(self.a[which], self.b[which], self.weights[which])
 
-    def between(self, track: Ints) -> tuple[Ints, Ints]:
-        """Return the matches between different tracks, and these tracks A < B as A·m + B."""
-        A, B = track[self.a], track[self.b]
+    @cached_property
+    def _at(self) -> tuple[Ints, Ints]:
+        """Matches by their points: those of point i are ``order[start[i]:start[i + 1]]``, each plus M for the end b."""
+        ends = np.concatenate([self.a, self.b])
+        return ordered(ends), np.append(0, np.cumsum(np.bincount(ends)))
+
+    def at(self, points: Ints) -> Ints:
+        """Return the numbers of the matches that have an end among these points, ascending."""
+        if len(points) * _FEW > len(self.a):
+            ours = np.zeros(max(int(self.b.max(initial=-1)), int(points.max(initial=-1))) + 1, dtype=bool)
+            ours[points] = True
+            return np.flatnonzero(ours[self.a] | ours[self.b])
+        order, start = self._at
+        points = points[points < len(start) - 1]  # those beyond have no match
+        which = np.sort(order[spread(start[points], np.diff(start)[points])[1]] % len(self.a))
+        return runs(which)[0]
+
+    def hold(self, held: Floats, track: Ints, points: Ints) -> None:
+        """Write the weight of the matches that each of these points, whole tracks, has in its track into `held`."""
+        some = self.at(points)
+        a, b = self.a[some], self.b[some]
+        inner = np.flatnonzero(track[a] == track[b])
+        both, w = np.concatenate([a[inner], b[inner]]), self.weights[some[inner]]
+        held[points] = np.bincount(both, np.concatenate([w, w]), len(held))[points]
+
+    def between(self, track: Ints, some: Ints | None = None) -> tuple[Ints, Ints, Ints]:
+        """Return the matches between different tracks, of all or of some, and these tracks A < B."""
+        a, b = (self.a, self.b) if some is None else (self.a[some], self.b[some])
+        A, B = track[a], track[b]
         apart = np.flatnonzero(A != B)
         A, B = A[apart], B[apart]
-        return apart, np.minimum(A, B) * len(track) + np.maximum(A, B)
+        return apart if some is None else some[apart], np.minimum(A, B), np.maximum(A, B)
 
-    def bundles(self, track: Ints, least: int) -> tuple[Ints, Floats]:
-        """Return the tracks A < B with `least` or more matches between them, as A·m + B, and the weights of these."""
-        apart, key = self.between(track)
-        order = ordered(key)
-        key, first, count = runs(key[order])
+    def bundles(self, track: Ints, least: int, some: Ints | None = None) -> _Bundles:
+        """Return the tracks with `least` or more matches between them, all or only those that some matches are of."""
+        apart, A, B = self.between(track, some)
+        order = ordered(A, B)
+        _, first, count = runs((A * len(track) + B)[order])
         weights = np.add.reduceat(self.weights[apart[order]], first) if len(first) else np.empty(0)
-        return key[count >= least], weights[count >= least]
+        enough = np.flatnonzero(count >= least)
+        one = order[first[enough]]
+        return _Bundles(A[one], B[one], weights[enough], np.zeros(len(enough), dtype=bool))
+
+
+@dataclass(frozen=True)
+class _Bundles:
+    """Pairs of tracks A < B, sorted, with matches between them; the weight of these; which pairs were tried."""
+
+    A: Ints
+    B: Ints
+    weight: Floats
+    tried: Bools
+
+    def after(self, matches: _Matches, before: Ints, now: Ints, moved: Ints, least: int) -> _Bundles:
+        """Return the bundles when the points that moved, and no others, have other tracks than before."""
+        m = len(now)
+        touched, changed = np.zeros(m, dtype=bool), now != before
+        touched[before[moved]] = touched[now[moved]] = True
+        changed[now[changed]] = True  # the tracks that grew keep their names
+        same = np.flatnonzero(~touched[self.A] & ~touched[self.B])
+        again = np.flatnonzero(self.tried & ~(changed[self.A] | changed[self.B]))
+        new = matches.bundles(now, least, matches.at(np.flatnonzero(touched[now])))
+        key, wanted = self.A * m + self.B, new.A * m + new.B
+        new.tried[find(key[again], wanted)[0]] = True
+        place = np.searchsorted(key[same], wanted)
+        return _Bundles(
+            np.insert(self.A[same], place, new.A), np.insert(self.B[same], place, new.B),
+            np.insert(self.weight[same], place, new.weight), np.insert(self.tried[same], place, new.tried),
+        )  # fmt: skip
 
 
 def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matches]:
     """Return the points, ascending, of tracks that could be joined, and the matches, as places among these points."""
-    key, _, count = runs(np.sort(matches.between(track)[1]))
+    _, A, B = matches.between(track)
+    if least > 1:
+        order = ordered(A, B)
+        _, first, count = runs((A * len(track) + B)[order])
+        A, B = (ends[order[first[count >= least]]] for ends in (A, B))
     involved = np.zeros(len(track), dtype=bool)
-    involved[np.concatenate(np.divmod(key[count >= least], max(len(track), 1)))] = True
+    involved[A] = involved[B] = True
     involved = involved[track]
     inside = matches.take(np.flatnonzero(involved[matches.a] & involved[matches.b]))
     place = np.cumsum(involved) - 1
@@ -179,9 +243,9 @@ class _Pairs:
         pair[A] = pair[B] = np.arange(len(A))
         pair = pair[track]
         points = np.flatnonzero(pair >= 0)
-        object_in_pair = pair[points] * (int(objects.max(initial=0)) + 1) + objects[points]
-        order = ordered(object_in_pair)
-        twice = np.flatnonzero(np.diff(object_in_pair[order]) == 0)
+        order = ordered(pair[points], objects[points])
+        in_pair, owner = pair[points[order]], objects[points[order]]
+        twice = np.flatnonzero((np.diff(in_pair) == 0) & (np.diff(owner) == 0))
         one, two = points[order[twice]], points[order[twice + 1]]
         swap = track[one] != A[pair[one]]
         one, two = np.where(swap, two, one), np.where(swap, one, two)
@@ -192,6 +256,20 @@ class _Pairs:
     def n(self) -> int:
         """Number of pairs."""
         return len(self.smaller)
+
+    def only(self, which: Bools) -> _Pairs:
+        """Return the same pairs, with nothing known of the points of the others."""
+        points = self.points[which[self.pair[self.points]]]
+        pair = np.full(len(self.pair), -1)
+        pair[points] = self.pair[points]
+        kept = np.flatnonzero(which[self.pair[self.one]])
+        return _Pairs(points, pair, self.smaller, self.one[kept], self.two[kept])
+
+    def least_loss(self, held: Floats) -> Floats:
+        """Return the weight of matches, of those each point has in its track, that is lost at least; shape (n,)."""
+        loss = np.full(self.n, -np.inf)
+        np.maximum.at(loss, self.pair[self.one], np.minimum(held[self.one], held[self.two]))
+        return loss
 
     def copies(self, places: Floats | None) -> Floats:
         """Count the points in the same place, if a join makes a longer track; shape (n,)."""
@@ -223,9 +301,11 @@ def _best_choice(pairs: _Pairs, track: Ints, matches: _Matches, earned: Floats) 
     earned : (n,) float64
         What is gained beside the weight of matches, if there is a match between the tracks.
     """
-    n, of = pairs.n, pairs.pair[matches.a]
-    within = np.flatnonzero((of >= 0) & (of == pairs.pair[matches.b]))
-    a, b, w, of = matches.a[within], matches.b[within], matches.weights[within], of[within]
+    n, near = pairs.n, matches.at(pairs.points)
+    of = pairs.pair[matches.a[near]]
+    within = np.flatnonzero((of >= 0) & (of == pairs.pair[matches.b[near]]))
+    near, of = near[within], of[within]
+    a, b, w = matches.a[near], matches.b[near], matches.weights[near]
     between = track[a] != track[b]
     before = np.bincount(of[~between], weights=w[~between], minlength=n)
     degree = np.bincount(a, w, len(track)) + np.bincount(b, w, len(track))
@@ -237,7 +317,7 @@ def _best_choice(pairs: _Pairs, track: Ints, matches: _Matches, earned: Floats) 
         kept = np.flatnonzero(stays[a] & stays[b])
         linked = np.bincount(of[kept[between[kept]]], minlength=n) > 0
         gained = np.bincount(of[kept], weights=w[kept], minlength=n) - before + np.where(linked, earned, 0.0)
-        better = gained > gain + _ROUNDING
+        better = gained > gain + ROUNDING
         gain = np.where(better, gained, gain)
         expelled = np.where(better[pairs.pair[one]], choice, expelled)
     return gain, expelled

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -200,9 +200,8 @@ def _twins(ends: _Ends, point: Ints, n_images: int, noise: float) -> Ints:
     apart = ((mean[a] - mean[b]) ** 2).sum(axis=1) / (noise**2 * (1 / count[a] + 1 / count[b]))
     key, pair = np.unique(np.minimum(track[a], track[b]) * m + np.maximum(track[a], track[b]), return_inverse=True)
     shared, total = np.bincount(pair, minlength=len(key)), np.bincount(pair, apart, len(key))
-    same = (
-        (shared >= 2) & (total <= chi2.ppf(_ACCEPT, 2 * np.maximum(shared, 1))) & (shared == _both(track, problem, key))
-    )
+    quantile = 2 * gammaincinv(np.maximum(shared, 1), _ACCEPT)  # of χ² with two degrees of freedom per shared image
+    same = (shared >= 2) & (total <= quantile) & (shared == _both(track, problem, key))
     chosen = np.flatnonzero(same[pair])
     chosen = chosen[mutual_best(a[chosen], b[chosen], 1 / (1 + apart[chosen]), m)]
     twin = np.arange(m)

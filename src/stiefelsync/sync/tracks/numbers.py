@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["Numbers"]
+__all__ = ["ROUNDING", "Numbers"]
+
+ROUNDING = 1e-9  # of sums of weights: gains no larger are none
 
 Floats = NDArray[np.float64]
 
-_MOST_WEIGHT, _LEAST_WEIGHT = (
-    2.0,
-    1e-6,
-)  # in medians: no few matches outvote all the others, none counts for nothing
+# In medians: no few matches outvote all the others, none counts for nothing.
+_MOST_WEIGHT, _LEAST_WEIGHT = 2.0, 1e-6
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def sum_edges(A: NDArray[np.integer], B: NDArray[np.integer], count: Ints, weigh
     """
     low, high = np.minimum(A, B).astype(np.int64), np.maximum(A, B).astype(np.int64)
     span = int(high.max(initial=0)) + 1
-    order = ordered(low * span + high)
+    order = ordered(low, high)
     key, first, _ = runs((low * span + high)[order])
     if not len(key):
         return Edges(key, key, np.empty(0, np.int64), np.empty(0))

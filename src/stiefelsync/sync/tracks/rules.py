@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Rule = Callable[[Quotient], Floats]
 
 _PATHS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
-_HUB = 64
+_HUB = 64  # neighbours beyond which a cluster is left out of squares, whose cost is their square
 
 
 def rule_gain(q: Quotient, rule: Rule) -> Floats:
@@ -96,9 +96,11 @@ def squares(q: Quotient) -> Floats:
     """
     E, n = q.n_edges, q.n
     source, end = np.concatenate([q.A, q.B]), np.concatenate([q.B, q.A])
-    order = ordered(source * n + end)
+    order = ordered(source, end)
     source, end, edge = source[order], end[order], order % E
-    back = ordered(end * n + source)  # where the same edge is found at its other end
+    place = np.empty(2 * E, dtype=np.int64)
+    place[order] = np.arange(2 * E)
+    back = place[(order + E) % (2 * E)]  # where the same edge is found at its other end
     degree = np.bincount(source, minlength=n)
     stop = np.cumsum(degree)
     # Paths x, c, y with x < y: for an edge from x to c those edges of c that come after the one back to x.
@@ -117,7 +119,7 @@ def squares(q: Quotient) -> Floats:
 
 def _add_squares(q: Quotient, x: Ints, y: Ints, one: Ints, two: Ints, support: Floats) -> None:
     """Count the squares that paths between x and y, along the edges one and two, make with each other; shape (p,)."""
-    order = ordered(x * q.n + y)
+    order = ordered(x - x.min(initial=q.n), y)
     _, _, count = runs((x * q.n + y)[order])
     shared = np.repeat(count, count)  # paths between the same two clusters
     some = np.flatnonzero(shared > 1)

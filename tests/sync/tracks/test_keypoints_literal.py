@@ -1,0 +1,57 @@
+"""The steps by which keypoints are found, each on an example that can be followed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stiefelsync import Matchings
+from stiefelsync.sync.tracks.keypoints import _both, _by_image, _Ends, _robust_means, _sizes, _twins
+
+# Two correspondences of image 0 with image `other`, as four ends; what was found is one keypoint for each end.
+POINT = np.arange(4)
+
+
+def ends(second: int, places: list[list[float]]) -> _Ends:
+    """Return the ends of a correspondence of images 0 and 1 and one of images 0 and `second`."""
+    image = np.array([0, 0, 1, second])
+    return _Ends(image, np.array([0, 1, 2, 3]), np.array(places), np.array([[0, 1], [0, second]]))
+
+
+def test_clusters_are_numbered_image_by_image() -> None:
+    assert _by_image(np.array([5, 2, 5, 0]), np.array([1, 0, 1, 1])).tolist() == [2, 0, 2, 1]
+    assert _sizes(np.array([2, 0, 2, 1]), np.array([1, 0, 1, 1]), 4).tolist() == [1, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("second", "places", "expected"),
+    [
+        (1, [[0, 0], [0.5, 0], [10, 10], [10.5, 10]], [0, 0, 2, 2]),  # near in both images: one keypoint found twice
+        (1, [[0, 0], [0.5, 0], [10, 10], [30, 10]], [0, 1, 2, 3]),  # near in one of the two images only
+        (2, [[0, 0], [0.5, 0], [10, 10], [10.5, 10]], [0, 1, 2, 3]),  # one common image says too little
+        (1, [[0, 0], [4, 0], [10, 10], [14, 10]], [0, 1, 2, 3]),  # 8 + 8 is beyond the quantile 13.3 of χ² of 4
+        (1, [[0, 0], [3.6, 0], [10, 10], [13.6, 10]], [0, 0, 2, 2]),  # 6.5 + 6.5 is not
+    ],
+)  # fmt: skip
+def test_twins_coincide_wherever_both_are_seen(second: int, places: list[list[float]], expected: list[int]) -> None:
+    assert _twins(ends(second, places), POINT, 3, 1.0).tolist() == expected
+
+
+def test_common_images_of_two_tracks() -> None:
+    track = np.array([0, 1, 0, 1, 2, 0, -1])
+    problem = Matchings.from_pairs({}, [2, 3, 2])
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    assert _both(track, problem, pairs @ np.array([7, 1])).tolist() == [2, 1, 1]
+
+
+def test_robust_means_are_those_of_cauchy_weights() -> None:
+    rng = np.random.default_rng(0)
+    xy, point, noise = rng.normal(size=(9, 2)), np.array([0, 0, 0, 0, 1, 1, 1, 2, 2]), 0.7
+    found = _robust_means(xy, point, noise)
+    for p in range(3):
+        mine = xy[point == p]
+        mean = mine.mean(axis=0)
+        for _ in range(5):
+            weight = [1 / (1 + (x - mean) @ (x - mean) / (2 * noise) ** 2) for x in mine]
+            mean = sum(w * x for w, x in zip(weight, mine, strict=True)) / sum(weight)
+        np.testing.assert_allclose(found[p], mean)
