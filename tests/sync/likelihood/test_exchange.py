@@ -51,7 +51,7 @@ def test_couplings_are_sums_of_pair_scores(case):
         objects, J = entries.coupling(one, two)
         held = sorted(set(problem.point_objects[(labels == one) | (labels == two)].tolist()))
         assert objects.tolist() == held
-        assert entries.holders(one, two) == len(held)
+        assert entries.holders(np.array([[one, two]])).tolist() == [len(held)]
         expected = literal_coupling(problem, labels, T, one, two)[np.ix_(held, held)]
         off = ~np.eye(len(held), dtype=bool)
         np.testing.assert_allclose(J[off], expected[off], atol=1e-9)

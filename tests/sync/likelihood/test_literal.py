@@ -13,7 +13,7 @@ from scipy.stats import norm, rankdata
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.counts import beta_fit, block_counts, soft_block_counts
-from stiefelsync.sync.likelihood.gauss_seidel import _State, ascend, assign, refine, withdraw
+from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, assign, refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import _joined, _pairs
@@ -342,7 +342,7 @@ def test_scores_of_hard_labels(problem, with_blocks):
     counts = block_counts(table, labels)
     rates = log_odds(table, counts, counts if with_blocks else None)
     expected = it.scores(it.log_odds(it if with_blocks else None), counts.trust)
-    np.testing.assert_allclose(_State(table, labels, rates).scores(0, it.k), expected, atol=1e-9)
+    np.testing.assert_allclose(State(table, labels, rates).scores(0, it.k), expected, atol=1e-9)
     U = table.one_hot(labels)
     np.testing.assert_allclose(rates.scores(table, U, table.matrix(rates.right) @ U), expected, atol=1e-9)
 
@@ -387,7 +387,7 @@ def test_relabelling_an_object_finds_the_best_of_all_assignments(problem):
     matchings, labels = problem
     table = MatchTable.of(matchings, D)
     rates = log_odds(table, block_counts(table, labels))
-    state = _State(table, labels.copy(), rates)
+    state = State(table, labels.copy(), rates)
     it = Literal(matchings, labels)
     S = it.scores(it.log_odds(), block_counts(table, labels).trust)
     i = 2
@@ -396,7 +396,7 @@ def test_relabelling_an_object_finds_the_best_of_all_assignments(problem):
     state.relabel(i)
     assert sum(S[a, state.labels[a]] for a in rows) == pytest.approx(best, rel=1e-9)
     # The sums that are kept up to date are those of the new labels.
-    np.testing.assert_allclose(state.scores(0, it.k), _State(table, state.labels, rates).scores(0, it.k), atol=1e-9)
+    np.testing.assert_allclose(state.scores(0, it.k), State(table, state.labels, rates).scores(0, it.k), atol=1e-9)
 
 
 def test_on_a_tie_nothing_moves():
@@ -407,8 +407,8 @@ def test_on_a_tie_nothing_moves():
         start = np.array(labels)
         rates = log_odds(table, block_counts(table, start))
         flat = type(rates)(rates.right, rates.scale, None, np.zeros((2, 2)))
-        assert _State(table, start, flat).scores(0, 2)[1].tolist() == [0, 0, 0, 0]
-        assert not _State(table, start.copy(), flat).relabel(0)
+        assert State(table, start, flat).scores(0, 2)[1].tolist() == [0, 0, 0, 0]
+        assert not State(table, start.copy(), flat).relabel(0)
         assert ascend(table, start, flat)[0].tolist() == labels
 
 
@@ -417,7 +417,7 @@ def test_of_two_labellings_worth_the_same_an_object_keeps_the_one_it_has():
     matchings = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]], (0, 2): [[0, 1], [1, 0]]}, [2, 2, 2])
     table = MatchTable.of(matchings, 2)
     for labels in ([0, 1, 0, 1, 0, 1], [1, 0, 0, 1, 0, 1]):
-        state = _State(table, np.array(labels), log_odds(table, block_counts(table, np.array(labels))))
+        state = State(table, np.array(labels), log_odds(table, block_counts(table, np.array(labels))))
         S = state.scores(0, 1)
         assert S[0, 0] + S[1, 1] == pytest.approx(S[0, 1] + S[1, 0])
         assert not state.relabel(0)

@@ -94,9 +94,9 @@ def test_large_objects_take_the_sparse_way_and_say_so():
     assert large_objects(matchings, 312)
     for method in ("accurate", "fast"):
         result = synchronise(matchings, method=method)
-        assert result.outcome.details["route"] == "sparse"
+        assert result.outcome.details.route == "sparse"
         assert score(result.labels, truth).fscore > score(matchings, truth).fscore
-    assert synchronise(datasets.synthetic(10, 6, 0.6, 0.2, rng=0)[0], 10).outcome.details["route"] == "dense"
+    assert synchronise(datasets.synthetic(10, 6, 0.6, 0.2, rng=0)[0], 10).outcome.details.route == "dense"
 
 
 def test_sparse_refinement_never_ends_below_its_start():
@@ -132,8 +132,8 @@ def test_kinds_of_evidence():
     # Point 1 of object 0 is matched with point 0 of object 1; object 2 was compared with nobody.
     table = MatchTable.of(Matchings.from_pairs({(0, 1): [[1, 0]]}, [2, 2, 1]), 3)
     kinds = evidence(table).kinds
-    assert kinds[1, 2] == 4
-    assert (kinds[0, 2], kinds[1, 3], kinds[0, 3]) == (2, 2, 3)
+    assert kinds[1, 2] == 5
+    assert (kinds[0, 2], kinds[1, 3], kinds[0, 3]) == (3, 2, 4)
     assert not kinds[4].any()
     assert (kinds == kinds.T).all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "level",
     "near",
     "pieces_apart",
+    "reaches",
     "soft_block_counts",
     "trust",
 ]
@@ -32,6 +34,10 @@ Ints = NDArray[np.int64]
 
 _CHUNK = 1 << 22  # entries gathered at once
 _PIECES = 1 << 20  # cells of (compared pairs × labels) up to which pieces of labels are told apart
+_LOCAL = 0.5  # share of the objects beyond which the reach of most labels is everything, and says nothing
+_FLOOR = 0.1  # share of labels whose reach may be anything
+
+_WIDE = 1.4826  # standard deviations in a median absolute deviation
 _NONE = 1e-6  # soft counts up to this are rounding
 _STEEP = 4.0  # largest slope of the trust in weights per standard deviation: few matches can seem to part perfectly
 _CAUTION = 1.0  # prior precision of that slope
@@ -65,11 +71,32 @@ class Sight:
         is known.
     apart
         Pieces (holders that comparisons connect) of labels beyond the first of each.
+    reached : (k + 1,)
+        Labels by their *reach*: how many objects hold the label or were compared with one that does. None where most
+        labels reach more than half of all objects, or where counts are soft.
     """
 
     held: Floats
     cells: Floats
     apart: int = 0
+    reached: Floats | None = None
+
+    @cached_property
+    def extent(self) -> Floats:
+        """Logarithm of the probability of every reach, shape (k + 1,): normal, with a floor; none if not known."""
+        if self.reached is None:
+            return np.zeros(1)
+        at = np.arange(len(self.reached))
+        middle = _weighted_median(at, self.reached)
+        spread = max(_WIDE * _weighted_median(np.abs(at - middle), self.reached), 1.0)
+        mass = np.exp(-0.5 * ((at - middle) / spread) ** 2)
+        mass = (1 - _FLOOR) * mass / mass.sum() + _FLOOR / len(at)
+        return np.asarray(np.log(mass / mass.sum()))
+
+    @property
+    def births(self) -> float:
+        """Logarithm of the number of labels per object."""
+        return 0.0 if self.reached is None else float(np.log(max(self.reached.sum(), 1) / (len(self.reached) - 1)))
 
     @property
     def rates(self) -> Floats:
@@ -80,7 +107,11 @@ class Sight:
     def log_likelihood(self) -> float:
         """Log-likelihood of who holds what at the best rates."""
         missed = self.cells - self.held
-        return float(np.sum(xlogy(self.held, self.held) + xlogy(missed, missed) - xlogy(self.cells, self.cells)))
+        value = float(np.sum(xlogy(self.held, self.held) + xlogy(missed, missed) - xlogy(self.cells, self.cells)))
+        if self.reached is None:
+            return value
+        K = float(self.reached.sum())
+        return value + float(self.reached @ self.extent) + float(xlogy(K, K / (len(self.reached) - 1))) - K
 
 
 @dataclass(frozen=True)
@@ -178,7 +209,11 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
     found = float(np.sum(table.seen_by(labels) * O)) if table.partial else 2 * float(present.sum())
     sight = None if table.complete else count_sight(table, O, np.bincount(table.owner[labels < 0], minlength=len(O)))
     if sight is not None:
-        sight = replace(sight, apart=pieces_apart(table, labels))
+        reach = reaches(O, near(table, O))
+        reach = np.append(reach[reach > 0], 1 + table.partner_counts[table.owner[labels < 0]])
+        local = len(reach) and float(np.median(reach)) <= _LOCAL * len(O)
+        reached = np.bincount(reach, minlength=len(O) + 1).astype(np.float64) if local else None
+        sight = replace(sight, apart=pieces_apart(table, labels), reached=reached)
     return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), trust(table, agree))
 
 
@@ -236,6 +271,17 @@ def count_sight(table: MatchTable, O: Floats, alone: Ints | None = None) -> Sigh
     return Sight(held, cells)
 
 
+def reaches(O: Floats, n: Floats) -> Ints:
+    """Return how many objects hold each label or were compared with a holder, (d,), for occupancy O and n = near(O).
+
+    Examples
+    --------
+    >>> reaches(np.array([[1.0], [0.0], [0.0]]), np.array([[0.0], [1.0], [0.0]])).tolist()
+    [2]
+    """
+    return np.asarray(np.count_nonzero((O + n) > 0, axis=0))
+
+
 def pieces_apart(table: MatchTable, labels: Ints) -> int:
     """Return how many pieces the labels, (m,), have beyond one each: holders of one label that comparisons connect.
 
@@ -289,6 +335,12 @@ def trust(table: MatchTable, agree: NDArray[np.bool_]) -> Trust | None:
     gain = float(np.sum(np.where(agree, -np.logaddexp(0, -(odds + base)), -np.logaddexp(0, odds + base))))
     gain -= float(xlogy(right, right / len(y)) + xlogy(wrong, wrong / len(y)))
     return Trust(odds, gain)
+
+
+def _weighted_median(values: Any, weights: Floats) -> float:
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(total, 0.5 * total[-1])]])
 
 
 def _shared(table: MatchTable, O: Floats) -> Floats:

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 _WORK = 1_000_000_000  # sum of the cubed sizes of the matrices J looked at in one round
 _LEAST = 1e-6  # gains up to this are rounding
 _HOPE = 0.5  # share of the least degree that entries against the present state must have for a look at cuts
+_BATCH = 300  # objects up to which many pairs of labels are looked at together …
+_CELLS = 1 << 20  # … so many entries of their matrices at a time
 _VECTORS = 3  # eigenvectors whose sweeps are tried
 
 
@@ -101,11 +103,9 @@ def _moves(table: MatchTable, labels: Ints, rates: LogOdds, changed: NDArray[np.
     entries = _Entries(table, labels, rates)
     pairs = entries.joined()
     pairs = pairs[changed[pairs].any(axis=1)]
-    work, found = 0, []
-    for one, two in pairs.tolist():
-        work += entries.holders(one, two) ** 3
-        if work > _WORK:
-            break
+    pairs = pairs[np.cumsum(entries.holders(pairs) ** 3) <= _WORK]
+    found = []
+    for one, two in pairs[entries.hopeful(pairs)].tolist():
         objects, J = entries.coupling(one, two)
         gain, inside = lightest_cut(J)
         if gain > _LEAST:
@@ -120,14 +120,15 @@ class _Entries:
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
         self.table, self.rates, self.d, self.k = table, rates, table.d, table.matchings.n_objects
-        row = np.repeat(np.arange(len(labels)), np.diff(table.indptr))
-        one, two = labels[row], labels[table.indices]
-        keep = (one >= 0) & (two >= 0) & (one <= two)
+        one, two = np.repeat(labels, np.diff(table.indptr)), labels.take(table.indices)
+        keep = np.flatnonzero((one >= 0) & (one <= two))
         key = (one * self.d + two)[keep]
-        order = np.argsort(key, kind="stable")
-        self.key = key[order]
-        self.i, self.j = table.owner[row[keep]][order], table.partners[keep][order]
-        self.right = rates.right[keep][order]
+        if self.d**2 <= 1 << 16:
+            key = key.astype(np.uint16)  # sorted by counting
+        keep = keep[np.argsort(key, kind="stable")]
+        self.key = one[keep] * self.d + two[keep]
+        self.first = np.searchsorted(self.key, np.arange(self.d**2 + 1))
+        self.i, self.j, self.right = table.row_objects[keep], table.partners[keep], rates.right[keep]
         # The point of every label in every object; the last row of X is for labels an object does not hold.
         self.where = np.full((self.d, self.k), table.matchings.n_points)
         known = np.flatnonzero(labels >= 0)
@@ -149,9 +150,58 @@ class _Entries:
         order = np.argsort(-share, kind="stable")
         return np.stack([one[keep], two[keep]], axis=1)[order]
 
-    def holders(self, one: int, two: int) -> int:
-        """Return how many objects hold one of two labels."""
-        return int((self.where[[one, two]] < self.table.matchings.n_points).any(axis=0).sum())
+    def holders(self, pairs: Ints) -> Ints:
+        """Return how many objects hold one of two labels, shape (P,), for pairs of them, (P, 2)."""
+        held = (self.where < self.table.matchings.n_points).astype(np.float64)
+        n, both = held.sum(axis=1), held @ held.T
+        one, two = pairs.T
+        return np.asarray(n[one] + n[two] - both[one, two], dtype=np.int64)
+
+    def hopeful(self, pairs: Ints) -> NDArray[np.bool_]:
+        """Return for which pairs of labels, (P, 2), :func:`lightest_cut` may find a cut; shape (P,), many at a time."""
+        hope = np.ones(len(pairs), dtype=bool)
+        if self.X is None and (self.where < self.table.matchings.n_points).all():
+            hope = self._contested(pairs)
+        if self.k <= _BATCH:
+            step = max(_CELLS // self.k**2, 1)
+            at = np.flatnonzero(hope)
+            for part in (at[s : s + step] for s in range(0, len(at), step)):
+                J, held = self._couplings(pairs[part])
+                hope[part] = _hopeful(J, held)
+        return hope
+
+    def _contested(self, pairs: Ints) -> NDArray[np.bool_]:
+        """Return the first test of :func:`lightest_cut` where all hold all labels, so that matches alone count."""
+        same = self.key // self.d == self.key % self.d
+        cell = (self.key[same] // self.d) * self.k + self.i[same]
+        inside: Any = np.bincount(cell, self.right[same], minlength=self.d * self.k).reshape(self.d, self.k)
+        across: Any = np.bincount(self.key, self.right, minlength=self.d**2)
+        least = [(inside[one] + inside[two]).min() for one, two in pairs.tolist()]
+        return np.asarray(2 * across[pairs @ [self.d, 1]] >= _HOPE * np.array(least))
+
+    def _couplings(self, pairs: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return :meth:`coupling` of pairs, (P, 2), between all objects, (P, k, k), and who holds a label, (P, k)."""
+        one, two = pairs.T
+        J = np.zeros((len(pairs), self.k, self.k))
+        for sign, c, e in ((1.0, one, one), (1.0, two, two), (-1.0, one, two)):
+            first, last = self.first[c * self.d + e], self.first[c * self.d + e + 1]
+            n = last - first
+            at = np.arange(n.sum()) + np.repeat(first - np.cumsum(n) + n, n)
+            p, i, j = np.repeat(np.arange(len(pairs)), n), self.i[at], self.j[at]
+            J[p, i, j] += sign * self.right[at]
+            if c is not e:
+                J[p, j, i] += sign * self.right[at]
+        held = self.where < self.table.matchings.n_points
+        side = held[one].astype(np.float64) - held[two]
+        if self.X is not None:
+            half = self.X[self.where[one]] - self.X[self.where[two]]
+            half *= 0.5 * side[:, None, :]
+            J += half
+            J += half.transpose(0, 2, 1)
+        elif side.any():
+            size = self.rates.size if isinstance(self.rates.size, np.ndarray) else self.rates.size.toarray()
+            J += size * side[:, :, None] * side[:, None, :]
+        return J, held[one] | held[two]
 
     def coupling(self, one: int, two: int) -> tuple[Ints, Floats]:
         """Return the objects that hold one of two labels, shape (n,), and J between them, shape (n, n)."""
@@ -162,7 +212,7 @@ class _Entries:
         place[objects] = np.arange(len(objects))
         J = np.zeros((len(objects), len(objects)))
         for sign, c, e in ((1.0, one, one), (1.0, two, two), (-1.0, one, two)):
-            a, b = np.searchsorted(self.key, [c * self.d + e, c * self.d + e + 1])
+            a, b = self.first[c * self.d + e], self.first[c * self.d + e + 1]
             i, j = place[self.i[a:b]], place[self.j[a:b]]
             J[i, j] += sign * self.right[a:b]
             if c != e:
@@ -195,10 +245,13 @@ def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:
     # No cut can win more than all that speaks for one, nor lose less, as a rule, than it costs to free one object.
     if against.sum() < _HOPE * (degree + against.sum(axis=1)).min():
         return 0.0, group
+    laplacian = _laplacian(J, degree)
+    if not _indefinite(laplacian[None])[0]:
+        return 0.0, group
     few = [0, min(_VECTORS, n) - 1]
-    values, vectors = linalg.eigh(np.diag(degree) - J, subset_by_index=few, driver="evx", check_finite=False)
+    values, vectors = linalg.eigh(laplacian, subset_by_index=few, driver="evx", check_finite=False)
     gain = 0.0
-    for v in np.flatnonzero(values < -_LEAST):
+    for v in np.flatnonzero(values < 0):
         order = np.argsort(vectors[:, v], kind="stable")
         # Weight between the first t objects and the others: what they have in all, minus twice what they have inside.
         inner = 2 * np.cumsum(np.tril(J[np.ix_(order, order)], -1).sum(axis=1))
@@ -209,3 +262,33 @@ def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:
             group = np.zeros(n, dtype=bool)
             group[order[: t + 1]] = True
     return gain, group
+
+
+def _hopeful(J: Floats, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which matrices J, (P, n, n), pass the tests of :func:`lightest_cut`, objects that `held`, (P, n), only."""
+    degree, against = J.sum(axis=2), np.minimum(J, 0).sum(axis=2)
+    least = np.where(held, degree - against, np.inf).min(axis=1, initial=np.inf)
+    hope: NDArray[np.bool_] = (against < 0).any(axis=1) & (-against.sum(axis=1) >= _HOPE * least)
+    at = np.flatnonzero(hope)
+    hope[at] = _indefinite(_laplacian(J[at], degree[at]))
+    return hope
+
+
+def _laplacian(J: Floats, degree: Floats) -> Floats:
+    """Return diag(degree) − J for matrices J, (P, n, n), lifted so that eigenvalues near zero count as positive."""
+    L = -J
+    diagonal = np.arange(J.shape[-1])
+    L[..., diagonal, diagonal] += degree + _LEAST
+    return L
+
+
+def _indefinite(L: Floats) -> NDArray[np.bool_]:
+    """Return which of symmetric matrices, (P, n, n), have a negative eigenvalue: one Cholesky call if none has."""
+    try:
+        np.linalg.cholesky(L)
+    except np.linalg.LinAlgError:
+        if len(L) == 1:
+            return np.ones(1, dtype=bool)
+        half = len(L) // 2
+        return np.append(_indefinite(L[:half]), _indefinite(L[half:]))
+    return np.zeros(len(L), dtype=bool)

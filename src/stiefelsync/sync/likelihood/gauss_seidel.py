@@ -10,11 +10,11 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln, xlogy
 
-from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near
+from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near, reaches
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
 from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
 
-__all__ = ["ascend", "assign", "gauss_seidel", "leave_out", "refine", "withdraw"]
+__all__ = ["State", "ascend", "assign", "gauss_seidel", "leave_out", "refine", "withdraw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -22,7 +22,10 @@ Ints = NDArray[np.int64]
 _SLACK = 1e-9  # relative differences in score that do not count
 _ROGUE = 0.5  # share of the median share of agreeing matches below which an object may be a rogue
 _CHASE = 10  # sweeps where a sweep need not raise the likelihood
-_CHUNK = 1 << 22  # scores computed at once
+_CHUNK = 1 << 17  # scores computed at once: they stay in the second-level cache
+_GRID = 1.5 * 2.0**28  # added and taken away again it leaves multiples of 2^-24
+_SMALL = 10_000  # entries up to which a whole array is changed more quickly than some of its columns
+_DENSE = 4_000_000  # cells of (points × objects) up to which what objects see of points is dense
 
 
 def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) -> tuple[Ints, int]:
@@ -100,13 +103,21 @@ def ascend(table: MatchTable, labels: Ints, rates: LogOdds, *, max_sweeps: int =
     >>> ascend(table, start, log_odds(table, block_counts(table, start)))[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    state = _State(table, labels.copy(), rates)
+    state = State(table, labels.copy(), rates)
     sweeps, changed = 0, True
+    # Where few were compared, an object that kept its labels need not be asked again until a neighbour changes.
+    calm = np.zeros(table.matchings.n_objects, dtype=bool)
     while sweeps < max_sweeps and changed:
         sweeps += 1
         changed = False
         for i in state.restless():
-            changed |= state.relabel(i)
+            if calm[i]:
+                continue
+            if state.relabel(i):
+                changed = True
+                calm[table.neighbours[i]] = False
+            else:
+                calm[i] = not table.complete
     return state.labels, sweeps
 
 
@@ -123,7 +134,7 @@ def withdraw(table: MatchTable, labels: Ints) -> Ints:
     >>> withdraw(table, np.array([0, 1, 0, 1, 0, 1])).tolist()
     [0, 1, 0, 1, 0, -1]
     """
-    state = _State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
+    state = State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
     agree = table.agreeing(labels)
     support: Any = sum(np.bincount(ends, agree, minlength=len(labels)) for ends in table.ends)
     bare = np.flatnonzero((support == 0) & (labels >= 0))
@@ -165,7 +176,7 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
     return np.where(out[table.owner], -1, labels)
 
 
-class _State:
+class State:
     """Labels and the sums that scores are made of, kept up to date as objects are re-labelled."""
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
@@ -175,10 +186,16 @@ class _State:
         self.holders: Floats = self.O.sum(axis=0)
         self.shared: Floats = np.asarray(rates.size @ self.O)
         self.near: Floats | None = None if table.complete else near(table, self.O)
+        self.reach: Ints | None = None
+        if self.near is not None and rates.extent is not None:
+            self.reach = reaches(self.O, self.near)
         self.seen: Any = None
         if rates.seen is not None:
-            self.seen = table.by_object(0.5 * rates.seen)
-            self.shared += table.seen_by(labels, 0.5 * rates.seen)
+            half = 0.5 * rates.seen
+            self.seen = table.by_object(half)
+            if len(labels) * len(self.O) <= _DENSE:
+                self.seen = self.seen.toarray()  # a slice of it costs a hundredth of a slice of a sparse matrix
+            self.shared += table.seen_by(labels, half)
 
     def prior(self, i: int, j: int) -> Floats | float:
         """Return what the prior adds to each label in objects i, …, j - 1, shape (j - i, d)."""
@@ -196,7 +213,11 @@ class _State:
                 alone = (self.near[at] == self.O[n]) & (self.O[at] == 0)
                 new[n - i] = np.count_nonzero(alone, axis=0)
         levels = level(self.table, self.near[i:j], slice(i, j))
-        return self.rates.prior_near(levels, new, others > 0)
+        reach = None
+        if self.reach is not None:
+            # Of each label without the object itself.
+            reach = self.reach - (self.O[i:j] * (new + (levels < 0))).astype(np.int64)
+        return self.rates.prior_near(levels, new, others > 0, reach)
 
     def scores(self, i: int, j: int) -> Floats:
         """Return S for the points of objects i, …, j - 1, shape (n, d)."""
@@ -210,7 +231,9 @@ class _State:
     def restless(self) -> list[int]:
         """Return the objects with a point that would rather have another label."""
         table = self.table
-        step = max(_CHUNK // max(table.d * int(table.matchings.sizes.max(initial=1)), 1), 1)
+        # Where not all were compared the prior is found more quickly for all objects at once.
+        chunk = _CHUNK if table.complete else 32 * _CHUNK
+        step = max(chunk // max(table.d * int(table.matchings.sizes.max(initial=1)), 1), 1)
         found: list[int] = []
         for i in range(0, len(self.O), step):
             j = min(i + step, len(self.O))
@@ -223,15 +246,25 @@ class _State:
 
     def relabel(self, i: int) -> bool:
         """Give object i its best labels; return whether they changed."""
-        a, b = self.offsets[i], self.offsets[i + 1]
         S = self.scores(i, i + 1)
-        old = self.labels[a:b].copy()
+        # Rounded to a grid, so that scores that are equal but for the order of additions are equal on every processor.
+        S += _GRID
+        S -= _GRID
+        old = self.labels_of(i)
         kept = np.flatnonzero(old >= 0)
         S[kept, old[kept]] += _SLACK * (1 + np.abs(S).max(initial=0.0))  # on a tie nothing moves
-        new = assign(S)
+        return self.give(i, assign(S))
+
+    def labels_of(self, i: int) -> Ints:
+        """Return a copy of the labels of object i."""
+        return self.labels[self.offsets[i] : self.offsets[i + 1]].copy()
+
+    def give(self, i: int, new: Ints) -> bool:
+        """Give object i these labels; return whether they differ from those it had."""
+        old = self.labels_of(i)
         if np.array_equal(new, old):
             return False
-        self.labels[a:b] = new
+        self.labels[self.offsets[i] : self.offsets[i + 1]] = new
         self._update(i, old, new)
         return True
 
@@ -240,20 +273,29 @@ class _State:
         occupied = np.bincount(new % (d + 1), minlength=d + 1) - np.bincount(old % (d + 1), minlength=d + 1)
         columns = np.flatnonzero(occupied[:d])
         if len(columns):
-            self.O[i, columns] += occupied[columns]
             self.holders[columns] += occupied[columns]
             rows, size = row_of(self.rates.size, i)
-            self.shared[np.ix_(rows, columns)] += np.outer(size, occupied[columns])
+            if self.shared.size <= _SMALL:
+                self.shared[rows] += size[:, None] * occupied[:d]
+            else:
+                self.shared[rows[:, None], columns] += size[:, None] * occupied[columns]
             if self.near is not None:
-                self.near[self.table.neighbours[i][:, None], columns] += occupied[columns]
+                at = np.append(self.table.neighbours[i], i)[:, None]
+                before = (self.near[at, columns] + self.O[at, columns]) > 0
+                self.near[at[:-1], columns] += occupied[columns]
+                self.O[i, columns] += occupied[columns]
+                after = (self.near[at, columns] + self.O[at, columns]) > 0
+                if self.reach is not None:
+                    self.reach[columns] += np.count_nonzero(after, axis=0) - np.count_nonzero(before, axis=0)
+            else:
+                self.O[i, columns] += occupied[columns]
         if self.seen is not None:
-            a, b = self.offsets[i], self.offsets[i + 1]
             moved = np.flatnonzero(new != old)
             change = np.zeros((len(moved), d + 1))
             rows = np.arange(len(moved))
             change[rows, new[moved]] += 1
             change[rows, old[moved]] -= 1
-            self.shared += self.seen[a:b][moved].T @ change[:, :d]
+            self.shared += self.seen[self.offsets[i] + moved].T @ change[:, :d]
 
 
 def assign(S: Floats) -> Ints:

@@ -95,6 +95,11 @@ class MatchTable:
         return self.owner[self.indices]
 
     @cached_property
+    def row_objects(self) -> Ints:
+        """For every stored entry of W the object of its row; shape (nnz,)."""
+        return np.repeat(self.owner, np.diff(self.indptr))
+
+    @cached_property
     def cells(self) -> Ints:
         """For every stored entry of W column 1 of its row in an array of shape (m, d + 1); shape (nnz,)."""
         return np.repeat(np.arange(self.matchings.n_points) * (self.d + 1) + 1, np.diff(self.indptr))
@@ -196,6 +201,14 @@ class MatchTable:
         at = self.partners * (self.d + 1) + np.repeat(labels + 1, np.diff(self.indptr))
         counts: Any = np.bincount(at, values, minlength=k * (self.d + 1))
         return np.asarray(counts.reshape(k, self.d + 1)[:, 1:], dtype=np.float64)
+
+    def largest(self, labels: Ints) -> Ints:
+        """Return labels, of any number, below d: those with most points, numbered by size; -1 for the others."""
+        counts = np.bincount(labels[labels >= 0], minlength=1)
+        largest = np.argsort(-counts, kind="stable")[: self.d]
+        number = np.full(len(counts) + 1, -1)
+        number[largest] = np.arange(len(largest))
+        return np.asarray(number[labels])
 
     def one_hot(self, labels: Ints) -> Floats:
         """Return the labels as a 0/1 matrix, shape (m, d)."""

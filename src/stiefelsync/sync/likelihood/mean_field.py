@@ -50,11 +50,12 @@ def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1
     if not len(points):
         return U
     K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[table.owner[points]]
-    membership = table.membership[contested][:, points]
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    tiny = np.finfo(float).tiny
     for _ in range(max_iter):
         v = 1 / np.maximum(columns, 1)
-        u = 1 / np.maximum(np.einsum("ac,ac->a", K, v[owner]), np.finfo(float).tiny)
-        columns = membership @ (K * u[:, None])
+        u = 1 / np.maximum(np.einsum("ac,ac->a", K, v[owner]), tiny)
+        columns = np.add.reduceat(K * u[:, None], first, axis=0)
         if (columns * v).max(initial=0.0) <= 1 + tol:
             break
     U[points] = K * u[:, None] * v[owner]

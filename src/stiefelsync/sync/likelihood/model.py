@@ -26,6 +26,12 @@ label that none of them holds nothing is known. Taking label c at level l earns 
 −log(1 − q_0) for every compared object that had nobody near it with c and does not hold it either. A label whose
 holders no comparisons connect pays log d for every piece beyond the first: nothing says that they are the same.
 
+Where most labels are seen near one place only (a window that moves along a sequence), labels also have an *extent*. The
+reach of a label is the number of objects that hold it or were compared with a holder. Reaches are normally distributed
+about their median, but for a tenth that may be anything, and K labels begin in k objects as by a Poisson process, which
+adds K log(K/k) − K. Without this, labels that follow each other in a sequence would be joined, since nothing speaks
+against it but few missing matches; with it, a label twice as long as others has to earn it.
+
 All parameters are fitted to the labels.
 """
 
@@ -65,6 +71,10 @@ class LogOdds:
         ρ and κ of the prior, where all objects were compared.
     sight : (5,) or None
         The rates q of the prior where not.
+    extent : (k + 1,) or None
+        Logarithm of the probability of every reach, where labels are local.
+    births
+        Logarithm of the number of labels per object there.
     """
 
     right: Floats
@@ -73,6 +83,8 @@ class LogOdds:
     size: Any
     popularity: tuple[float, float] = (0.5, np.inf)
     sight: Floats | None = None
+    extent: Floats | None = None
+    births: float = 0.0
 
     def prior(self, holders: Floats, k: int) -> Floats | float:
         """Return what the prior adds for labels that so many *other* objects hold, all k having been compared."""
@@ -81,7 +93,9 @@ class LogOdds:
             return 0.0
         return np.asarray(np.log(holders + kappa * p) - np.log(np.maximum(k - 1 - holders, 0) + kappa * (1 - p)))
 
-    def prior_near(self, levels: Ints, fresh: Floats, elsewhere: NDArray[np.bool_]) -> Floats | float:
+    def prior_near(
+        self, levels: Ints, fresh: Floats, elsewhere: NDArray[np.bool_], reach: Ints | None = None
+    ) -> Floats | float:
         """Return what the prior adds where not all objects were compared; all of shape (n, d).
 
         Parameters
@@ -92,13 +106,19 @@ class LogOdds:
             Compared objects that neither hold the label nor have another holder near.
         elsewhere
             Whether other objects hold the label.
+        reach
+            Of the label as others hold it, 0 for none; for `extent`.
         """
         if self.sight is None:
             return 0.0
         q = np.append(self.sight, 0.5)  # at level -1 nothing is known
         logit = np.log(q) - np.log(1 - q)
         begins = (levels < 0) & elsewhere
-        return np.asarray(logit[levels] + fresh * np.log(1 - q[0]) - np.where(begins, np.log(levels.shape[-1]), 0.0))
+        value = logit[levels] + fresh * np.log(1 - q[0]) - np.where(begins, np.log(levels.shape[-1]), 0.0)
+        if reach is not None and self.extent is not None:
+            after = reach + fresh.astype(np.int64) + (levels < 0)
+            value += self.extent[after] - np.where(reach > 0, self.extent[reach], -self.births)
+        return np.asarray(value)
 
     def scores(self, table: MatchTable, U: Floats, earned: Floats) -> Floats:
         """Return S, shape (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``; O(m·d) unless partial."""
@@ -171,6 +191,8 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
         size=size,
         popularity=counts.popularity if table.complete else (0.5, np.inf),
         sight=None if counts.sight is None else counts.sight.rates,
+        extent=None if counts.sight is None or counts.sight.reached is None else counts.sight.extent,
+        births=0.0 if counts.sight is None else counts.sight.births,
     )
 
 

@@ -1,4 +1,25 @@
-"""Few objects: sample labellings together with the rates of the model, so that neither is fitted to the other."""
+"""Few objects: sample labellings together with the rates of the model, so that neither is fitted to the other.
+
+With many objects one set of rates, fitted to the likeliest labels, will do. With few, the likeliest labels make their
+own noise look like structure. So here labels and rates are sampled in turn, each given the other, and the likelihood
+of a block is the whole one instead of the mean of its two readings. Let i < j be two objects, a point of i be a *row*
+and one of j a *column*. Of the labels that both hold, each is matched with probability p. All other rows and columns
+are left over: a row that has a partner is matched (wrongly) with probability u₁, one that has none with u₀, a column
+with v₁ and v₀, and the w wrong matches are any of the w! ways to pair off the matched ones. Against "no partners", two
+points that carry the same label are worth
+
+    log p + log w − log u₀ − log v₀                          if they are matched with each other, and otherwise
+    log(1 − p) + log(u₁ / u₀)  or  log((1 − u₁) / (1 − u₀))  if the row is matched elsewhere, or nowhere
+               + log(v₁ / v₀)  or  log((1 − v₁) / (1 − v₀))  for the column.
+
+Rates have flat priors (p) and Jeffreys' (the others). That rows must be matched as often as columns is left out.
+
+The universe size d is sampled too, for a universe too large is room for points without partners. An object that sees
+each universe point at a rate of its own, flat a priori, has its n_i points with probability ∝ B(n_i + 1, d − n_i + 1);
+d!/(d − t)! ways to name them give the same t tracks (points without a partner are tracks too). With 1/d a priori,
+
+    P(d | labels) ∝ (d − 1)! / (d − t)! · Π_i B(n_i + 1, d − n_i + 1).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaln, gammaln
 
 from stiefelsync.sync.likelihood.matches import MatchTable
 
@@ -14,8 +36,11 @@ __all__ = ["Evidence", "evidence", "sample_posterior"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_BINS = 6  # classes of weights
-_BOTH, _ONE, _NEITHER, _MATCH = 1, 2, 3, 4  # kinds of pairs of points; matches are _MATCH + class of their weight
+_CLASSES = 24  # classes of weights
+_WORK = 60_000  # pairs of points with equal labels, over all chains, that a sweep looks at
+_STEEP = 4.0  # most that a standard deviation of the weights' normal scores may add to a match's log-odds
+# Kinds of pairs of points; matches are _MATCH + class of their weight. The first four: which of them is matched.
+_BOTH, _ROW, _COLUMN, _NEITHER, _MATCH = 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
@@ -25,21 +50,25 @@ class Evidence:
     Attributes
     ----------
     kinds : (m + 1, m + 1) int64
-        0: same object, objects that were not compared, or nobody (point m). Otherwise 4 and above: matched, by the
-        class of the weight. 1: not, but both are matched in the other's object; 2: one of them is; 3: neither.
+        0: same object, objects that were not compared, or nobody (point m). Otherwise 5 and above: matched, by the
+        class of the weight. 1: not, but both are matched in the other's object; 2: only the point of the object that
+        comes first is; 3: only the other; 4: neither.
     totals : (n_classes,)
         Matches of each class of weight.
-    matched, rows
-        Matched rows and rows of all blocks, in both readings.
-    spread
-        Logarithm of the mean size of an object.
+    scores : (n_classes,) or None
+        Mean normal score of the weights of each class; None where all weights are equal.
+    rows, columns
+        Rows and columns of all blocks.
+    blocks
+        Number of compared pairs of objects.
     """
 
     kinds: Ints
     totals: Floats
-    matched: float
+    scores: Floats | None
     rows: float
-    spread: float
+    columns: float
+    blocks: int
 
 
 def evidence(table: MatchTable) -> Evidence:
@@ -49,26 +78,29 @@ def evidence(table: MatchTable) -> Evidence:
     --------
     >>> from stiefelsync.matching.matchings import Matchings
     >>> evidence(MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)).kinds.tolist()
-    [[0, 0, 2, 0], [0, 0, 4, 0], [2, 4, 0, 0], [0, 0, 0, 0]]
+    [[0, 0, 3, 0], [0, 0, 5, 0], [3, 5, 0, 0], [0, 0, 0, 0]]
     """
-    m, owner = table.matchings.n_points, table.owner
-    z = table.weight_scores
-    M = table.matchings.n_matches
-    if z is None:
-        classes = np.zeros(M, dtype=np.int64)
-    else:
+    problem, owner = table.matchings, table.owner
+    m, M = problem.n_points, problem.n_matches
+    z, scores = table.weight_scores, None
+    classes = np.zeros(M, dtype=np.int64)
+    if z is not None:
         # Classes of equal numbers of matches, by rank.
-        classes = np.minimum(np.argsort(np.argsort(z, kind="stable"), kind="stable") * _BINS // max(M, 1), _BINS - 1)
-    seen = np.zeros((m, table.matchings.n_objects), dtype=np.int64)
+        classes = np.argsort(np.argsort(z, kind="stable"), kind="stable") * min(_CLASSES, M) // M
+        scores = np.bincount(classes, z) / np.bincount(classes)
+    seen = np.zeros((m, problem.n_objects), dtype=np.int64)
     seen[np.repeat(np.arange(m), np.diff(table.indptr)), table.partners] = 1
     met = np.asarray(table.compared if isinstance(table.compared, np.ndarray) else table.compared.toarray()) > 0
-    both = seen[:, owner] + seen[:, owner].T
+    here, there = seen[:, owner], seen[:, owner].T
+    first = owner[:, None] < owner
+    row, column = np.where(first, here, there), np.where(first, there, here)
     kinds = np.zeros((m + 1, m + 1), dtype=np.int64)
-    kinds[:m, :m] = np.where(met[owner][:, owner], _NEITHER - both, 0)
+    kinds[:m, :m] = np.where(met[owner][:, owner], _NEITHER - 2 * row - column, 0)
     a, b = table.ends
     kinds[a, b] = kinds[b, a] = _MATCH + classes
     totals = np.bincount(classes, minlength=1).astype(np.float64)
-    return Evidence(kinds, totals, float(len(table.indices)), float(table.rows), table.spread)
+    i, j = problem.pair_objects.T
+    return Evidence(kinds, totals, scores, float(problem.sizes[i].sum()), float(problem.sizes[j].sum()), len(i))
 
 
 def sample_posterior(
@@ -76,29 +108,32 @@ def sample_posterior(
     labels: Ints,
     *,
     rng: np.random.Generator,
-    chains: int = 24,
-    sweeps: int = 1600,
-    burn: int = 1200,
+    chains: int | None = None,
+    sweeps: int = 1000,
+    burn: int = 600,
     every: int = 4,
 ) -> Floats:
     """Return the posterior probability, (m, m), that two points carry the same label; 1 on the diagonal.
 
     Gibbs sampling. In one object labels are paired off at random and each pair swaps (or hands over) its point with the
-    probability that the scores give, all pairs and all chains at once. After every sweep each chain draws the rates p,
-    r₁, r₀, and what classes of weights are worth, from their posterior given its own labels, so that uncertain labels
-    make for uncertain rates. Chains begin hot, at scores times zero, and cool down while no samples are taken, so that
-    they do not all stay near the labels they were given.
+    probability that the scores give, all pairs and all chains at once. After every sweep each chain draws the rates,
+    what weights are worth, and the universe size, which may exceed the given one by a quarter, from their posterior
+    given its own labels, so that uncertain labels make for uncertain rates. In the first half of the burn-in chains
+    begin hot, at scores times zero, and cool down, so that they do not all stay near the labels they were given. Rates
+    and universe are then still those given: hot chains that learnt from themselves would find all matches wrong, and
+    never come back from that.
 
     Parameters
     ----------
     labels : (m,) int
         Where every chain starts; no -1.
     chains, sweeps, burn, every
-        Number of chains, sweeps over all objects, sweeps before the first sample, and sweeps between samples.
+        Number of chains (by default 24, and down to 8 where k²d is large), sweeps over all objects, sweeps before the
+        first sample, and sweeps between samples.
 
     Notes
     -----
-    O(chains·m²) per sample and O(chains·k²·d) per sweep.
+    O(m²) memory and O(chains·k²·d) per sweep.
 
     Examples
     --------
@@ -109,62 +144,116 @@ def sample_posterior(
     (True, True)
     """
     seen = evidence(table)
-    m, k, d = len(labels), table.matchings.n_objects, table.d
-    kinds = seen.kinds.ravel()
-    member = np.full((chains, d, k), m)
+    m, k = len(labels), table.matchings.n_objects
+    chains = min(max(_WORK // (k * k * table.d), 8), 24) if chains is None else chains
+    prior = _size_prior(table.matchings.sizes.astype(np.int64), table.d + table.d // 4 + 2)
+    member, size = np.full((chains, len(prior) - 1, k), m), np.full(chains, table.d)
     member[:, labels, table.owner] = np.arange(m)
-    chain = np.arange(chains)[:, None]
-    together, samples = np.zeros((m, m)), 0
-    label = np.empty((chains, m + 1), dtype=np.int64)
-    n_kinds = _MATCH + len(seen.totals)
-    upper = np.triu_indices(k, 1)
+    together, samples = np.zeros((m + 1) ** 2), 0
+    one, two = np.triu_indices(k, 1)
+    counts = _count(seen, member)
     for sweep in range(sweeps):
-        pairs = kinds[member[..., upper[0]] * (m + 1) + member[..., upper[1]]].reshape(chains, -1)
-        counts = np.bincount((pairs + chain * n_kinds).ravel(), minlength=chains * n_kinds).reshape(chains, n_kinds)
-        worth = _worth(seen, counts.astype(np.float64), rng).ravel()
-        heat = min(sweep / max(burn, 1), 1.0)
-        base = chain[..., None] * n_kinds
-        for i in range(k):
-            order = rng.random((chains, d)).argsort(axis=1)
-            one, two = order[:, : d // 2], order[:, d // 2 : 2 * (d // 2)]
-            A, B = member[chain, one], member[chain, two]
-            a, b = A[..., i], B[..., i]
-            at, bt = a[..., None] * (m + 1), b[..., None] * (m + 1)
-            gain = worth[base + kinds[at + B]] + worth[base + kinds[bt + A]]
-            gain -= worth[base + kinds[at + A]] + worth[base + kinds[bt + B]]
-            gain *= heat
-            swap = rng.random(a.shape) < 1 / (1 + np.exp(-np.clip(gain.sum(axis=2), -50, 50)))
-            member[chain, one, i] = np.where(swap, b, a)
-            member[chain, two, i] = np.where(swap, a, b)
+        if sweep >= burn // 2:
+            counts = _count(seen, member)
+            member, size = _resize(member, member < m, prior, rng)
+        _sweep(seen, member, size, _worth(seen, counts, rng) * min(2 * sweep / max(burn, 1), 1.0), rng)
         if sweep >= burn and (sweep - burn) % every == 0:
-            label[chain[..., None], member] = np.arange(d)[:, None]
-            together += (label[:, :m, None] == label[:, None, :m]).sum(axis=0)
+            np.add.at(together, (member[..., one] * (m + 1) + member[..., two]).ravel(), 1)
             samples += chains
-    return together / max(samples, 1)
+    P = together.reshape(m + 1, m + 1)[:m, :m] / max(samples, 1)
+    return np.asarray(P + P.T + np.eye(m))
+
+
+def _count(seen: Evidence, member: Ints) -> Floats:
+    """Return each chain's number of pairs with equal labels of every kind, shape (chains, kinds)."""
+    chains, _, k = member.shape
+    one, two = np.triu_indices(k, 1)
+    n = _MATCH + len(seen.totals)
+    kinds = seen.kinds.ravel()[member[..., one] * len(seen.kinds) + member[..., two]].reshape(chains, -1)
+    counts = np.bincount((kinds + np.arange(chains)[:, None] * n).ravel(), minlength=chains * n).astype(np.float64)
+    return counts.reshape(chains, n)
+
+
+def _size_prior(sizes: Ints, most: int) -> Floats:
+    """Return log (d − 1)! Π_i B(n_i + 1, d − n_i + 1) for d = 0, …, `most`; -inf below the size of an object."""
+    d, prior = np.arange(most + 1.0), np.full(most + 1, -np.inf)
+    fits = d >= max(int(sizes.max(initial=1)), 1)
+    prior[fits] = gammaln(d[fits]) + betaln(sizes + 1.0, d[fits][:, None] - sizes + 1).sum(axis=1)
+    return prior
+
+
+def _resize(member: Ints, held: NDArray[np.bool_], prior: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw each chain's universe size given its labels; return the members, those of used labels first, and the sizes.
+
+    `held`, shaped as `member`, says who is somebody.
+    """
+    used = held.any(axis=2)
+    member = np.take_along_axis(member, np.argsort(~used, axis=1, kind="stable")[..., None], axis=1)
+    unseen = np.arange(len(prior)) - used.sum(axis=1)[:, None]
+    chances = np.where(unseen >= 0, prior - gammaln(np.maximum(unseen, 0) + 1.0), -np.inf)
+    return member, (chances + rng.gumbel(size=chances.shape)).argmax(axis=1)
+
+
+def _sweep(seen: Evidence, member: Ints, size: Ints, worth: Floats, rng: np.random.Generator) -> None:
+    """Let every object swap the points of labels paired off at random; `member`, (chains, labels, k), is changed.
+
+    Each chain uses its first `size` labels only.
+    """
+    chains, d, k = member.shape
+    chain = np.arange(chains)[:, None]
+    base, kinds, flat, n = chain[..., None] * worth.shape[1], seen.kinds.ravel(), worth.ravel(), len(seen.kinds)
+    beyond = np.arange(d) >= size[:, None]
+    for i in range(k):
+        order = (rng.random((chains, d)) + beyond).argsort(axis=1)[:, : 2 * (d // 2)]
+        one, two = order[:, ::2], order[:, 1::2]
+        A, B = member[chain, one], member[chain, two]
+        a, b = A[..., i], B[..., i]
+        at, bt = a[..., None] * n, b[..., None] * n
+        gain = flat.take(base + kinds.take(at + B)) + flat.take(base + kinds.take(bt + A))
+        gain -= flat.take(base + kinds.take(at + A)) + flat.take(base + kinds.take(bt + B))
+        swap = rng.random(a.shape) < 1 / (1 + np.exp(-np.clip(gain.sum(axis=2), -50, 50)))
+        swap &= two < size[:, None]
+        member[chain, one, i] = np.where(swap, b, a)
+        member[chain, two, i] = np.where(swap, a, b)
 
 
 def _worth(seen: Evidence, counts: Floats, rng: np.random.Generator) -> Floats:
-    """Draw each chain's rates given its counts of kinds of pairs with equal labels; return what each kind is worth.
+    """Draw each chain's rates given its counts; return what every kind of pair is worth, shape (chains, kinds)."""
 
-    Shapes (chains, kinds). A match is worth α + β and what its class of weights says, other pairs the mean of what the
-    two readings say, β where a point is matched and γ where not.
-    """
-    right, present = counts[:, _MATCH:].sum(axis=1), counts[:, 1:].sum(axis=1)
-    found = 2 * right + 2 * counts[:, _BOTH] + counts[:, _ONE]
-    p = np.clip(rng.beta(right + 1, present - right + 1), 1e-3, 0.999)
-    # Rows and columns are both read and count one half each.
-    wrong, missed = 0.5 * (found - 2 * right), 0.5 * np.maximum(2 * present - found, 0)
-    stray = 0.5 * np.maximum(seen.matched - found, 0)
-    absent = 0.5 * np.maximum(seen.rows - 2 * present, 0) - stray
-    r1 = (1 - p) * np.clip(rng.beta(wrong + 0.5, missed + 0.5), 1e-3, 0.999)
-    r0 = np.clip(rng.beta(stray + 0.5, np.maximum(absent, 0) + 0.5), 1e-3, 0.999)
-    alpha, beta = np.log(p) - np.log(r1) + seen.spread, np.log(r1) - np.log(r0)
-    gamma = np.log(1 - p - r1) - np.log(1 - r0)
+    def rate(yes: Floats, no: Floats, prior: float = 0.5) -> Floats:
+        return np.clip(rng.beta(np.maximum(yes, 0) + prior, np.maximum(no, 0) + prior), 1e-3, 0.999)
+
+    right, present, M = counts[:, _MATCH:].sum(axis=1), counts[:, 1:].sum(axis=1), float(seen.totals.sum())
+    both, row, column, neither = (counts[:, kind] for kind in (_BOTH, _ROW, _COLUMN, _NEITHER))
+    stray_row, stray_column = M - right - both - row, M - right - both - column
+    p = rate(right, present - right, 1.0)
+    u1, v1 = rate(both + row, column + neither), rate(both + column, row + neither)
+    u0 = rate(stray_row, seen.rows - present - stray_row)
+    v0 = rate(stray_column, seen.columns - present - stray_column)
     worth = np.zeros_like(counts)
-    worth[:, _BOTH], worth[:, _ONE], worth[:, _NEITHER] = beta, 0.5 * (beta + gamma), gamma
-    worth[:, _MATCH:] = np.maximum(alpha + beta, beta)[:, None]
-    if len(seen.totals) > 1:
-        share = rng.beta(counts[:, _MATCH:] + 1, np.maximum(seen.totals - counts[:, _MATCH:], 0) + 1)
-        mean = (right + 1) / (seen.totals.sum() + 2)
-        worth[:, _MATCH:] += np.log(share / (1 - share)) - np.log(mean / (1 - mean))[:, None]
+    worth[:, _BOTH] = np.log(u1 / u0) + np.log(v1 / v0)
+    worth[:, _ROW] = np.log(u1 / u0) + np.log((1 - v1) / (1 - v0))
+    worth[:, _COLUMN] = np.log((1 - u1) / (1 - u0)) + np.log(v1 / v0)
+    worth[:, _NEITHER] = np.log((1 - u1) / (1 - u0)) + np.log((1 - v1) / (1 - v0))
+    worth[:, _BOTH:_MATCH] += np.log(1 - p)[:, None]
+    # From w! to (w - 1)! or (w + 1)!: half way between both.
+    wrong = np.maximum(M - right, 0) / max(seen.blocks, 1) + 0.5
+    worth[:, _MATCH:] = (np.log(p) + np.log(wrong) - np.log(u0) - np.log(v0))[:, None]
+    if seen.scores is not None:
+        worth[:, _MATCH:] += _trust(seen.scores, counts[:, _MATCH:], seen.totals, rng)
     return worth
+
+
+def _trust(z: Floats, right: Floats, totals: Floats, rng: np.random.Generator) -> Floats:
+    """Draw what weights add to a match's log-odds, shape (chains, classes).
+
+    Normal scores z of right and of wrong matches are taken to be normal with one variance and two means.
+    """
+    wrong = np.maximum(totals - right, 0)
+    n, w = right.sum(axis=1), wrong.sum(axis=1)
+    one, two = (right * z).sum(axis=1) / (n + 1), (wrong * z).sum(axis=1) / (w + 1)
+    variance = np.maximum((np.sum(totals * z**2) - n * one**2 - w * two**2) / totals.sum(), 0.05)
+    one = one + rng.standard_normal(len(n)) * np.sqrt(variance / (n + 1))
+    two = two + rng.standard_normal(len(n)) * np.sqrt(variance / (w + 1))
+    slope = np.clip((one - two) / variance, 0, _STEEP)
+    return np.asarray(slope[:, None] * (z - 0.5 * (one + two)[:, None]))

@@ -1,0 +1,101 @@
+"""A start for blocks that differ much: labels handed on along a tree of blocks that agree with the others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.likelihood.matches import MatchTable
+
+__all__ = ["agreement", "along_tree", "tree_start"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_CHUNK = 1 << 16  # entries looked at at once: they stay in cache
+
+
+def agreement(table: MatchTable) -> Floats:
+    """Return for every compared pair of objects the share of triangles over its matches that close; shape (P,).
+
+    A match of points a and b forms a triangle with a third object that both have a match in; it closes if that is the
+    same point. A pair without triangles gets 0.
+
+    Notes
+    -----
+    O(M·k) and a dense array of shape (m, k).
+
+    Examples
+    --------
+    >>> pairs = {(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0], [1, 1]], (0, 2): [[0, 0], [1, 1]], (2, 3): [[0, 0]]}
+    >>> agreement(MatchTable.of(Matchings.from_pairs(pairs, [2, 2, 2, 2]), 2)).tolist()
+    [1.0, 1.0, 1.0, 0.0]
+    """
+    m, k = table.matchings.n_points, table.matchings.n_objects
+    partner = np.full((m, k), -1, dtype=np.int32)
+    partner[np.repeat(np.arange(m), np.diff(table.indptr)), table.partners] = table.indices
+    a, b = table.ends
+    # Where every point has a match in every other object, a match has a triangle with each third one.
+    full = not table.partial and 2 * len(table.matchings.pair_objects) == k * (k - 1)
+    closed, all_ = np.empty(len(a)), np.full(len(a), k - 2.0)
+    step = max(_CHUNK // max(k, 1), 1)
+    for s in range(0, len(a), step):
+        one, two = partner[a[s : s + step]], partner[b[s : s + step]]
+        same = one == two
+        if not full:
+            both = (one >= 0) & (two >= 0)
+            same &= both
+            all_[s : s + step] = np.count_nonzero(both, axis=1)
+        closed[s : s + step] = np.count_nonzero(same, axis=1)
+    first = table.matchings.pair_start[:-1]
+    return np.asarray(np.add.reduceat(closed, first) / np.maximum(np.add.reduceat(all_, first), 1))
+
+
+def tree_start(table: MatchTable) -> Ints:
+    """Return labels, (m,), below d, handed on along the tree of pairs of objects of largest total agreement.
+
+    A point that the tree gives no label opens one; of all opened, the d with most points are kept, the others are -1.
+
+    Examples
+    --------
+    >>> tree_start(MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)).tolist()
+    [0, 1, 1, 0, 0, 1]
+    """
+    # Lengths above zero, since a sparse graph takes zero for no edge.
+    return table.largest(along_tree(table.matchings, 2.0 - agreement(table)))
+
+
+def along_tree(matchings: Matchings, length: Floats) -> Ints:
+    """Return labels, (m,), handed on along the shortest spanning tree of the objects, one tree per component.
+
+    Parameters
+    ----------
+    length : (number of pairs,)
+        Of every pair of objects that was compared, above 0. A point that the tree gives no label opens one.
+
+    Examples
+    --------
+    >>> along_tree(Matchings.from_labels([0, 1, 1, 0], [2, 2]), np.ones(1)).tolist()
+    [0, 1, 1, 0]
+    """
+    k, offsets = matchings.n_objects, matchings.offsets
+    tree = minimum_spanning_tree(sparse.csr_array((length, tuple(matchings.pair_objects.T)), shape=(k, k)))
+    labels = np.full(matchings.n_points, -1, dtype=np.int64)
+    opened, seen = 0, np.zeros(k, dtype=bool)
+    # The largest object first: what it sees needs not be opened again and again.
+    for root in np.argsort(-matchings.sizes, kind="stable").tolist():
+        if seen[root]:
+            continue
+        order, before = breadth_first_order(tree, root, directed=False)
+        seen[order] = True
+        for o in order.tolist():
+            if before[o] >= 0:
+                own, given = matchings.pair(o, int(before[o])).T
+                labels[offsets[o] + own] = labels[offsets[before[o]] + given]
+            new = offsets[o] + np.flatnonzero(labels[offsets[o] : offsets[o + 1]] < 0)
+            labels[new] = opened + np.arange(len(new))
+            opened += len(new)
+    return labels
