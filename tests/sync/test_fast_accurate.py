@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,6 +12,9 @@ from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel import product
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.sampling import expected_fscore
+from stiefelsync.sync.methods import accurate
 
 PRESETS = ["fast", "accurate"]
 # Best objectives known on the house sequence, divided by k² and rounded to three digits.
@@ -111,8 +115,7 @@ def test_labels_do_not_depend_on_threads_or_the_compiled_kernel(method, monkeypa
 def test_restarts_never_lower_the_likelihood():
     matchings, _ = datasets.synthetic(20, 8, 0.6, 0.6, rng=4)
     one, five = (synchronise(matchings, 20, n_init=n) for n in (1, 5))
-    value = "log_likelihood"
-    assert five.outcome.details[value] >= one.outcome.details[value]
+    assert five.outcome.details.log_likelihood >= one.outcome.details.log_likelihood
     assert "restarts" in five.timings
 
 
@@ -140,15 +143,53 @@ def test_an_interrupt_returns_the_likeliest_labels_so_far():
 
     result = synchronise(matchings, 15, callback=interrupt)
     assert result.status == "interrupted; this is the best answer so far"
-    assert [start.name for start in result.outcome.details["starts"]] == ["spectral"]
+    assert [start.name for start in result.outcome.details.starts] == ["spectral"]
+
+
+def test_an_interrupt_within_a_later_start_loses_no_likelier_labels(monkeypatch):
+    matchings, _ = datasets.shapes.ring(24, 12, reach=3, rng=0)
+    exchange, asked = accurate.exchange, []
+
+    def interrupted(*arguments, **options):
+        asked.append(None)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return exchange(*arguments, **options)
+
+    monkeypatch.setattr(accurate, "exchange", interrupted)
+    details = synchronise(matchings).outcome.details
+    assert [start.name for start in details.starts] == ["spectral"]
+    assert details.log_likelihood == details.starts[0].log_likelihood
+
+
+def test_an_interrupt_while_samples_are_drawn_returns_the_likeliest_labels(monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(accurate, "sample_posterior", interrupted)
+    result = synchronise(datasets.synthetic(12, 5, 0.8, 0.3, rng=0)[0], 12)
+    assert result.status == "interrupted; this is the best answer so far"
+    assert (result.labels >= 0).any()
+
+
+def test_the_fscore_to_expect_is_that_of_the_labels_returned(monkeypatch):
+    seen = []
+    sample = accurate.sample_posterior
+    monkeypatch.setattr(accurate, "sample_posterior", lambda *a, **o: seen.append(sample(*a, **o)) or seen[-1])
+    for seed in range(6):
+        matchings, _ = datasets.synthetic(6, 4, 0.8, 0.5, rng=seed)
+        result = synchronise(matchings, 6)
+        table = MatchTable.of(matchings, 6)
+        told = expected_fscore(seen[-1], table, result.labels)
+        assert result.outcome.details.expected_fscore == pytest.approx(told)
 
 
 def test_starts_fit_the_shape_and_the_likeliest_wins():
     matchings, truth = datasets.shapes.ring(24, 12, reach=3, rng=0)
     result = synchronise(matchings, start=truth)
-    starts = {start.name: start.log_likelihood for start in result.outcome.details["starts"]}
+    starts = {start.name: start.log_likelihood for start in result.outcome.details.starts}
     assert set(starts) == {"spectral", "given", "tracks", "groups"}
-    assert result.outcome.details["log_likelihood"] >= max(starts.values())
+    assert result.outcome.details.log_likelihood >= max(starts.values())
 
 
 @pytest.mark.data
@@ -158,3 +199,26 @@ def test_house_reaches_the_best_known_objective(data_dir, k):
     result = synchronise(matchings, 30)
     assert round(objective(result.labels, matchings) / k**2 + 1e-9, 3) >= HOUSE_OBJECTIVE[k]
     assert score(result.labels, truth).fscore > (0.95 if k == 20 else 0.995)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_fast_needs_three_arrays_of_points_by_labels_in_single_precision(monkeypatch, compiled):
+    # A large universe and few objects, so that W and the matches, twelve bytes an entry, weigh little.
+    if compiled:
+        pytest.importorskip("numba")
+    monkeypatch.setattr(product, "available", lambda: compiled)
+    monkeypatch.setattr(product, "_WORTH", 0)
+    d, k = 220, 30
+    problem, truth = datasets.synthetic(d, k, 1.0, 0.3, rng=0)
+    W = problem.to_matrix()
+    synchronise(problem, d, method="fast")  # whatever is made once
+    tracemalloc.start()
+    try:
+        result = synchronise(problem, d, method="fast")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.outcome.details.route == "dense"
+    assert score(result.labels, truth).fscore == 1.0
+    stored = W.data.nbytes + W.indices.nbytes
+    assert peak < stored + 3 * 4 * problem.n_points * d

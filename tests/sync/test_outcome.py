@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+import re
+from dataclasses import dataclass, fields, replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stiefelsync import METHODS, InputError, Matchings, datasets, synchronise
-from stiefelsync.sync.method import Outcome, register
+from stiefelsync.sync.method import Details, Outcome, register
 from stiefelsync.sync.outcome import by_first_appearance
 
 PROBLEM = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
@@ -58,6 +63,39 @@ def test_other_answers_that_are_none(enter):
         synchronise(PROBLEM, 2, method=enter("elsewhere", Outcome(matchings=OTHER), consistent=False))
     with pytest.raises(InputError, match="method 'pairs' must return Matchings, got dict"):
         synchronise(PROBLEM, 2, method=enter("pairs", Outcome(matchings={}), consistent=False))
+    with pytest.raises(InputError, match=r"method 'dictionary' must give Details, got the details \{'value': 3\}"):
+        synchronise(PROBLEM, 2, method=enter("dictionary", Outcome(labels=np.arange(6), details={"value": 3})))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Found(Details):
+    """Details of an own method."""
+
+    eigenvalues: np.ndarray
+    route: str = "dense"
+
+
+def test_outcomes_compare_print_and_travel():
+    outcome, same, other = (Outcome(labels=np.arange(6), details=Found(np.arange(n))) for n in (3, 3, 4))
+    assert outcome == same == pickle.loads(pickle.dumps(outcome))
+    assert outcome == replace(outcome, timings={"start": 3.0})
+    assert outcome != other
+    assert Found(np.arange(3)) != Details()
+    assert outcome != Outcome(labels=np.zeros(6, dtype=np.int64), details=Found(np.arange(3)))
+    assert "details=Found(eigenvalues=array of shape (3,), route='dense')" in repr(outcome)
+    assert "labels=array of shape (6,)" in repr(outcome)
+
+
+@pytest.mark.filterwarnings("ignore::stiefelsync.errors.ConvergenceWarning")
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_details_are_documented_and_travel(name):
+    problem, _ = datasets.synthetic(8, 6, observed=0.6, error=0.3, rng=3)
+    result = synchronise(problem, 12, method=name)
+    details = result.outcome.details
+    assert pickle.loads(pickle.dumps(details)) == details
+    json.dumps(details.figures(problem))
+    words = set(re.findall(r"\w+", (type(details).__doc__ or "").partition("Attributes")[2]))
+    assert {f.name for f in fields(details)} <= words
 
 
 @given(st.lists(st.integers(-1, 6)))
@@ -79,6 +117,14 @@ def test_every_method_numbers_by_first_appearance_without_holes(name):
     assert result.labels.max() < result.universe_size
     firsts = [tuple(track[0]) for track in result.tracks()]
     assert firsts == sorted(firsts)
+
+
+def test_results_are_equal_if_problem_and_answer_are():
+    one, two, other = (synchronise(PROBLEM, 2, method=name) for name in ("fast", "fast", "union-find"))
+    assert one == two
+    assert one != other
+    assert one != synchronise(OTHER, 2, method="fast")
+    assert repr(one).startswith("Synchronisation(fast, Matchings(3 objects, 6 points")
 
 
 def own(matchings, universe, /, *, rng, callback=None, first: int = 0):

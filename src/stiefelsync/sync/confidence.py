@@ -43,30 +43,13 @@ def match_confidence(matchings: Matchings, labels: ArrayLike) -> NDArray[np.floa
     alone = labels < 0
     labels = np.where(alone, labels.max(initial=-1) + np.cumsum(alone), labels)
     a, b = matchings.endpoints.T
-    speaking = np.zeros(matchings.n_matches)
-    possible = np.zeros(matchings.n_matches)
-    votes = _votes(matchings, labels)
-    for x, y in ((a, b), (b, a)):
-        speaking += _look_up(votes, x, labels[y]) - 1  # the match itself is no witness
-        possible += _witnesses(matchings, labels, x, labels[y]) - 1
-    return (speaking + 1) / (possible + 2)
-
-
-def _votes(matchings: Matchings, labels: NDArray[np.int64]) -> sparse.csr_array:
-    """Return the (m, d) table: how many input matches lead from a point to a universe point."""
-    a, b = matchings.endpoints.T
-    shape = (matchings.n_points, int(labels.max()) + 1)
-    one = np.ones(2 * len(a))
-    table = sparse.coo_array((one, (np.concatenate([a, b]), labels[np.concatenate([b, a])])), shape=shape).tocsr()
-    table.sum_duplicates()
-    return table
-
-
-def _look_up(table: sparse.csr_array, row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return table[row, column] elementwise for stored entries."""
-    width = table.shape[1]
-    keys = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)) * width + table.indices
-    return np.asarray(table.data[np.searchsorted(keys, row * width + column)])
+    # Every match leads from a point to a universe point, in either direction: how many take the same way?
+    way = np.concatenate([a, b]) * (labels.max() + 1) + labels[np.concatenate([b, a])]
+    _, which, votes = np.unique(way, return_inverse=True, return_counts=True)
+    # The match itself, counted in both directions, is no witness.
+    speaking = votes[which].reshape(2, -1).sum(axis=0) - 2
+    possible = _witnesses(matchings, labels, a, labels[b]) + _witnesses(matchings, labels, b, labels[a]) - 2
+    return np.asarray((speaking + 1) / (possible + 2))
 
 
 def _witnesses(

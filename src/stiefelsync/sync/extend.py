@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
-from stiefelsync.sync.methods.tracks import prepare
-from stiefelsync.sync.outcome import Outcome
+from stiefelsync.sync.methods.tracks import check_ranges, prepare
+from stiefelsync.sync.outcome import Details, Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points
@@ -21,12 +21,26 @@ from stiefelsync.sync.tracks.grow import Tracks, grow_clusters, split
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.numbers import Numbers
 
-__all__ = ["extend"]
+__all__ = ["ExtendDetails", "extend"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+_WORN = 0.5  # share of the points that may be placed anew before the whole problem is solved again
 _FIRM = 3  # matches by which a point is firmly held in its track; others of the neighbourhood are placed anew
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExtendDetails(Details):
+    """What `extend` tells of method "tracks".
+
+    Attributes
+    ----------
+    placed_anew
+        Points placed anew since the whole problem was last solved.
+    """
+
+    placed_anew: int
 
 
 def extend(
@@ -42,7 +56,7 @@ def extend(
         The problem as it is now: with further objects, further matches, or without some of either. Objects are told by
         name where both problems have names, else by number, new ones at the end.
     **options
-        Of the method.
+        Of "tracks" if that was the method, else of "fast", which has none.
 
     Returns
     -------
@@ -54,8 +68,11 @@ def extend(
     -----
     Method "tracks" dissolves the tracks with a match that is new or gone and grows them anew, with the tracks they have
     matches with as clusters, less the points that hang on these by a match or two; what that costs depends on how much
-    has changed. Every other method refines the labels it had, all objects against all, as "fast" does from a start:
-    O(nnz + m·d) a sweep.
+    has changed. Decisions once made on little evidence then stay, and where many matches are wrong they add up. So
+    ``details.placed_anew`` counts the points that were, and as soon as they are more than half of all points, the
+    problem is solved as a whole again and the count begins anew. That costs less than the steps since the last time,
+    and tracks that come out the same keep their labels; only then `doubt` counts. Every other method refines the labels
+    it had, all objects against all, as "fast" does from a start: O(nnz + m·d) a sweep.
 
     Examples
     --------
@@ -73,7 +90,9 @@ def extend(
         carried = carry_over(solved.input, solved.labels, matchings)
     if solved.method == "tracks":
         find_method("tracks").check_options(options)
-        return _extend_tracks(carried, matchings, watch, callback, options)
+        details = solved.outcome.details
+        anew = details.placed_anew if isinstance(details, ExtendDetails) else 0
+        return _extend_tracks(carried, matchings, anew, watch, callback, options)
     d = max(solved.universe_size, int(matchings.sizes.max(initial=1)))
     refined = synchronise(matchings, d, method="fast", start=carried.labels, callback=callback, **options)
     labels = _inherit(carried.labels, refined.labels, np.arange(matchings.n_points))
@@ -83,10 +102,19 @@ def extend(
 
 
 def _extend_tracks(
-    carried: Carried, matchings: Matchings, watch: Stopwatch, callback: Callback | None, options: dict[str, Any]
+    carried: Carried,
+    matchings: Matchings,
+    anew: int,
+    watch: Stopwatch,
+    callback: Callback | None,
+    options: dict[str, Any],
 ) -> Synchronisation:
     with watch("changes"):
         free = _free(carried.labels, changed_points(carried, matchings))
+        anew += int(free.sum())
+    if anew > _WORN * matchings.n_points:
+        return _solve_anew(carried, matchings, watch, callback, options)
+    with watch("changes"):
         held = _held(matchings, carried.labels, free)
         objects = np.zeros(matchings.n_objects, dtype=bool)
         objects[matchings.point_objects[held]] = True
@@ -94,14 +122,28 @@ def _extend_tracks(
         free |= _loose(local, carried.labels, held)
     with watch("neighbours"):
         given = {**find_method("tracks").defaults, **options}
+        check_ranges(given["neighbours"], given["copies"], given["doubt"])
         prepared = prepare(local, neighbours=given["neighbours"], copies=given["copies"], callback=callback)
     grown = _grow(prepared.weighed, prepared.places, carried.labels, free, held, watch, prepared.callback)
     with watch("labels"):
         labels = carried.labels.copy()
         labels[held] = _inherit(carried.labels, grown.track, held)
     status = Status.STOPPED if grown.stopped else Status.DONE
-    outcome = Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds)
+    outcome = Outcome(
+        labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds, details=ExtendDetails(anew)
+    )
     return Synchronisation(matchings, "tracks", outcome, int(labels.max(initial=-1)) + 1, None, watch.seconds)
+
+
+def _solve_anew(
+    carried: Carried, matchings: Matchings, watch: Stopwatch, callback: Callback | None, options: dict[str, Any]
+) -> Synchronisation:
+    """Solve the whole problem; tracks keep the labels that most of their points had."""
+    whole = synchronise(matchings, method="tracks", callback=callback, **options)
+    labels = _inherit(carried.labels, whole.labels, np.arange(matchings.n_points))
+    outcome = replace(whole.outcome, labels=labels)
+    timings = {**watch.seconds, **whole.timings}
+    return Synchronisation(matchings, "tracks", outcome, int(labels.max(initial=-1)) + 1, None, timings)
 
 
 def _free(labels: Ints, changed: Bools) -> Bools:

@@ -16,11 +16,11 @@ from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.options import check_option, meanings, option
-from stiefelsync.sync.outcome import Outcome
+from stiefelsync.sync.outcome import Details, Outcome
 
 __all__ = [
-    "DEFAULT", "METHODS", "Callback", "Method", "Outcome", "Progress", "Reporter", "Run", "Stopwatch", "find_method",
-    "option", "register",
+    "DEFAULT", "METHODS", "Callback", "Details", "Method", "Outcome", "Progress", "Reporter", "Run", "Stopwatch",
+    "find_method", "option", "register",
 ]  # fmt: skip
 
 
@@ -273,6 +273,7 @@ def find_method(method: str | Method | Callable[..., Outcome]) -> Method:
     return METHODS[method]
 
 
+@dataclass(frozen=True)
 class Stopwatch:
     """Adds up the seconds spent in named stages.
 
@@ -285,8 +286,7 @@ class Stopwatch:
     ['subspace']
     """
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,46 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History, Status
 
-__all__ = ["Outcome", "accept", "by_first_appearance"]
+__all__ = ["Details", "Outcome", "Record", "accept", "by_first_appearance"]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Record:
+    """Compares and prints field by field where some are arrays: equal to the last digit, shown by their shape.
+
+    What does not count is marked ``field(compare=False)``: how long a run took.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        names = [f.name for f in fields(self) if f.compare]  # type: ignore[arg-type]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    def __repr__(self) -> str:
+        shown = (f"{f.name}={_show(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Details(Record):
+    """What a method tells beyond its answer; every method that has more to tell has a subclass with its own fields.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True, eq=False, repr=False)
+    ... class MyDetails(Details):
+    ...     eigenvalues: NDArray[np.float64]
+    >>> MyDetails(np.ones(3)), MyDetails(np.ones(3)) == MyDetails(np.ones(3))
+    (MyDetails(eigenvalues=array of shape (3,)), True)
+    """
+
+    def figures(self, problem: Matchings) -> dict[str, Any]:
+        """Return what belongs among the figures of :meth:`~stiefelsync.Synchronisation.as_dict`, ready for JSON."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Record):
     """What a method returns: labels if its answer is cycle-consistent, matchings otherwise.
 
     Attributes
@@ -33,7 +68,7 @@ class Outcome:
     timings
         Seconds per stage.
     details
-        Anything else worth keeping, by name.
+        What else the method tells, of a class of its own: see the method.
     """
 
     labels: NDArray[np.int64] | None = None
@@ -42,8 +77,8 @@ class Outcome:
     status: Status = Status.DONE
     n_iter: int = 0
     history: History | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict, compare=False)
+    details: Details = field(default_factory=Details)
 
     def __post_init__(self) -> None:
         if (self.labels is None) == (self.matchings is None):
@@ -72,6 +107,8 @@ def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
         raise InputError(f"method {method!r} must return an Outcome, got {type(outcome).__name__}")
     if not isinstance(outcome.status, Status):
         raise InputError(f"method {method!r} must give a Status, got the status {outcome.status!r}")
+    if not isinstance(outcome.details, Details):
+        raise InputError(f"method {method!r} must give Details, got the details {outcome.details!r}")
     if outcome.matchings is not None:
         _check_matchings(outcome.matchings, problem, method)
         return outcome
@@ -115,6 +152,16 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     place[np.argsort(first)] = np.arange(len(first))
     numbered[matched] = place[inverse]
     return numbered
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return bool(a == b)
+
+
+def _show(value: Any) -> str:
+    return f"array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def _check_one_to_one(labels: NDArray[Any], numbered: NDArray[np.int64], problem: Matchings, method: str) -> None:

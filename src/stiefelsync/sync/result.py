@@ -18,18 +18,19 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
 from stiefelsync.sync.method import METHODS, Callback, Outcome
+from stiefelsync.sync.outcome import Record
 
 if TYPE_CHECKING:
     from stiefelsync.matching.universe import UniverseEstimate
 
-__all__ = ["Synchronisation", "how_decided"]
-
-_MOST_NAMES = 5  # pairs named in one line; all of them are in `as_dict`
+__all__ = ["Synchronisation"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Synchronisation:
+class Synchronisation(Record):
     """One consistent answer to contradicting pairwise matches. Everything beyond the labels is computed on demand.
+
+    Two results are equal if problem and answer are, however long they took.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Synchronisation:
     outcome: Outcome
     universe_size: int
     estimate: UniverseEstimate | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def consistent(self) -> bool:
@@ -194,15 +195,7 @@ class Synchronisation:
             counts = np.bincount(self.labels[self.labels >= 0])
             figures["tracks"] = int((counts > 1).sum())
             figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
-        if "points" in self.outcome.details:
-            figures["points_by_rule"] = dict(self.outcome.details["points"])
-            figures["matches_by_rule"] = dict(self.outcome.details["matches"])
-        if self.outcome.details.get("hopeless"):
-            called = self.input.names or [str(i) for i in range(self.input.n_objects)]
-            figures["hopeless_pairs"] = [[called[i], called[j]] for i, j in self.outcome.details["hopeless"]]
-        if "points_by_rule" in figures:
-            figures["rules"] = how_decided(figures)
-        return figures
+        return figures | self.outcome.details.figures(self.input)
 
     @property
     def added_count(self) -> int:
@@ -234,24 +227,3 @@ class Synchronisation:
     def __repr__(self) -> str:
         size, status = self.universe_size, str(self.status)
         return f"Synchronisation({self.method}, {self.input!r}, universe_size={size}, {status!r})"
-
-
-def how_decided(figures: Mapping[str, Any]) -> str:
-    """Return in one line by which rule the points of :meth:`Synchronisation.as_dict` found their tracks.
-
-    Examples
-    --------
-    >>> how_decided({"points_by_rule": {"consistent": 1200, "squares": 0}, "matches_by_rule": {"unsupported": 3}})
-    'points placed: consistent 1,200; matches unlike their neighbours: 3'
-    """
-    placed = ", ".join(f"{rule} {count:,}" for rule, count in figures["points_by_rule"].items() if count)
-    alone, doubtful = (figures["matches_by_rule"].get(name, 0) for name in ("unsupported", "doubtful"))
-    said = [f"points placed: {placed or 'none'}"]
-    if alone:
-        said.append(f"matches unlike their neighbours: {alone:,}")
-    if doubtful:
-        said.append(f"doubtful matches: {doubtful:,}")
-    if names := figures.get("hopeless_pairs", []):
-        shown = ", ".join(f"{a}–{b}" for a, b in names[:_MOST_NAMES]) + (" …" if len(names) > _MOST_NAMES else "")
-        said.append(f"{counted(len(names), 'pair')} mostly wrong: {shown}")
-    return "; ".join(said)

@@ -15,7 +15,7 @@ from stiefelsync.matching._canonical import as_array, check_sizes
 
 __all__ = ["assign_sparse", "check_universe", "project", "round_labels"]
 
-_TIE_SEED = 2021
+_TIE_SEED = 2021  # any will do, as long as it is always the same
 
 
 def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.stiefel.checks import generator
+from stiefelsync.stiefel.threads import one_blas_thread
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch, find_method
 from stiefelsync.sync.outcome import Outcome, accept
@@ -25,6 +26,8 @@ __all__ = ["choose", "fits", "synchronise"]
 _MOST_ENTRIES = 250_000_000
 # … and beyond this many, unless a universe size is given, the presets hand over to "tracks".
 _COMFORTABLE_ENTRIES = 20_000_000
+# m·d² up to which several threads of BLAS cost more than they give.
+_SMALL_FOR_BLAS = 100_000_000
 _DENSE_PRESETS = ("accurate", "fast")
 
 
@@ -46,7 +49,8 @@ def synchronise(
         The problem: at least two objects and one match.
     universe : int or "auto"
         Number d of distinct points across all objects, at least the size of the largest object; estimated by default.
-        Too large is harmless for "accurate" and "fast", too small cannot be repaired. More than there are points counts
+        Too large is harmless for "accurate" and "fast", too small cannot be repaired: labels then join points that no
+        match connects. More than there are points counts
         as the number of points, and the result says so; methods that find the universe themselves ignore it.
     method
         One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
@@ -91,7 +95,10 @@ def synchronise(
             f"method {chosen.name!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
             " use method='tracks', which needs none"
         )
-    outcome = accept(chosen.run(matchings, d, rng=draws, callback=callback, **options), matchings, chosen.name)
+    small = chosen.name in _DENSE_PRESETS and matchings.n_points * d**2 < _SMALL_FOR_BLAS
+    with one_blas_thread(small):
+        found = chosen.run(matchings, d, rng=draws, callback=callback, **options)
+    outcome = accept(found, matchings, chosen.name)
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
     return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})

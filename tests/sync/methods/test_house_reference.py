@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import inspect
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import eigsh
 
 from benchmarks.house_rivals import AUTHORS, authors_start, solve, thresholded_fscore
 from stiefelsync.datasets import house
@@ -66,15 +68,16 @@ def test_lanczos_loses_no_copy_of_an_eigenvalue(data_dir: Path, k: int) -> None:
         assert np.linalg.norm(W @ found.V - found.V * found.values) < 1e-5
 
 
+@pytest.mark.skipif("rng" not in inspect.signature(eigsh).parameters, reason="SciPy before 1.17 draws for itself")
 def test_plain_lanczos_does_lose_one(data_dir: Path) -> None:
     """Why the paper's Eigs+ManOpt is weak: with few Lanczos vectors the d-th eigenvalue is wrong on some shuffles."""
     problems = [house(40, rng=seed, path=data_dir)[0] for seed in range(10)]
     exact = np.linalg.eigvalsh(problems[0].to_matrix().toarray())[-30]
     plain = [METHODS["eigs-manopt"].run(p, 30, rng=np.random.default_rng(s), ncv=61) for s, p in enumerate(problems)]
-    wrong = [abs(outcome.details["eigenvalues"][-1] - exact) > 0.1 for outcome in plain]
+    wrong = [abs(outcome.details.eigenvalues[-1] - exact) > 0.1 for outcome in plain]
     assert any(wrong)
     checked = [METHODS["eigs-manopt"].run(p, 30, rng=np.random.default_rng(s)) for s, p in enumerate(problems)]
-    assert all(abs(outcome.details["eigenvalues"][-1] - exact) < 1e-6 for outcome in checked)
+    assert all(abs(outcome.details.eigenvalues[-1] - exact) < 1e-6 for outcome in checked)
     reached = [[objective(o.labels, p) for o, p in zip(some, problems, strict=True)] for some in (plain, checked)]
     assert all(a < b for a, b, bad in zip(*reached, wrong, strict=True) if bad)
 
@@ -88,7 +91,7 @@ def test_trust_regions_reach_the_best_known_g(data_dir: Path, method: str) -> No
     for seed in range(3):
         outcome = METHODS[method].run(matchings, 30, rng=np.random.default_rng(seed))
         assert outcome.status == "converged"
-        assert outcome.details["secondary"] >= 0.99 * best
+        assert outcome.details.secondary >= 0.99 * best
 
 
 def test_subgradient_reaches_the_best_known_l1(data_dir: Path) -> None:
@@ -96,8 +99,8 @@ def test_subgradient_reaches_the_best_known_l1(data_dir: Path) -> None:
     matchings, _ = house(20, path=data_dir)
     for seed in range(3):
         outcome = subgradient.run(matchings, 30, rng=np.random.default_rng(seed))
-        assert outcome.details["l1"] == pytest.approx(abs(outcome.U).sum())
-        assert outcome.details["l1"] <= 1.01 * 168.97
+        assert outcome.details.l1 == pytest.approx(abs(outcome.U).sum())
+        assert outcome.details.l1 <= 1.01 * 168.97
         assert np.linalg.norm(outcome.U.T @ outcome.U - np.eye(30)) < 1e-8
 
 

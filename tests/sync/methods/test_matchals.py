@@ -47,7 +47,7 @@ def test_iterates_as_described(selection: float, n_iter: int) -> None:
     found = set(map(tuple, outcome.matchings.endpoints.tolist()))
     assert outcome.n_iter == n_iter
     assert found <= expected
-    assert len(expected) - len(found) == outcome.details["second_partners"]
+    assert len(expected) - len(found) == outcome.details.second_partners
     assert len(found) > 20 or n_iter == 1
 
 

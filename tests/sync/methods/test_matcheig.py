@@ -15,7 +15,7 @@ from stiefelsync.sync.methods.matcheig import run
 def test_greedy_choice_as_described(observed: float, threshold: float) -> None:
     matchings, _ = synthetic(8, 7, observed, 0.5, rng=4)
     outcome = run(matchings, 8, rng=np.random.default_rng(0))
-    assert outcome.details["threshold"] == threshold
+    assert outcome.details.threshold == threshold
     offsets = matchings.offsets
     pairs = outcome.matchings.pairs()
     for i in range(7):

@@ -74,4 +74,4 @@ def test_stops_when_asked() -> None:
     problem, _ = synthetic(8, 6, 0.6, 0.3, rng=3)
     outcome = METHODS["matchfame"].run(problem, 8, rng=np.random.default_rng(0), callback=lambda _: True)
     assert str(outcome.status) == "stopped by the callback"
-    assert outcome.details["cycles"] == 0
+    assert outcome.details.cycles == 0

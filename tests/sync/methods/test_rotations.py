@@ -74,8 +74,8 @@ def test_rotation_is_what_makes_the_difference() -> None:
         METHODS[name].run(matchings, 12, rng=np.random.default_rng(0))
         for name in ("orthogonal-iteration", "two-stage", "two-stage-bt")
     )
-    assert plain.details["secondary"] < fixed.details["secondary"] <= searched.details["secondary"] + 1e-9
-    assert searched.details["secondary"] == pytest.approx(secondary(searched.U))
+    assert plain.details.secondary < fixed.details.secondary <= searched.details.secondary + 1e-9
+    assert searched.details.secondary == pytest.approx(secondary(searched.U))
     assert score(plain.labels, truth).fscore < 0.9 < score(fixed.labels, truth).fscore
 
 
@@ -99,12 +99,12 @@ def test_penalty_trades_objective_for_sparsity() -> None:
     runs = [subgradient.run(matchings, 10, rng=np.random.default_rng(0), penalty=t) for t in (None, 0.5, 5.0)]
     values = [float(np.vdot(o.U, W @ o.U)) for o in runs]
     assert values[0] >= values[1] > values[2]
-    assert runs[0].details["l1"] > runs[1].details["l1"] > runs[2].details["l1"]
+    assert runs[0].details.l1 > runs[1].details.l1 > runs[2].details.l1
     for outcome in runs[:2]:
         assert pytest.approx(np.eye(10)) == outcome.U.T @ outcome.U
         assert score(outcome.labels, truth).fscore == 1.0
     diminishing = subgradient.run(matchings, 10, rng=np.random.default_rng(0), decay=1.0, max_iter=300)
-    assert diminishing.details["l1"] == pytest.approx(runs[0].details["l1"], rel=0.03)
+    assert diminishing.details.l1 == pytest.approx(runs[0].details.l1, rel=0.03)
 
 
 def test_a_first_stage_that_ran_out_of_iterations_is_not_done() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = ["join_in_order", "label_tracks"]
 
-_EDGES_PER_REPORT = 100_000
+_EDGES_PER_REPORT = 100_000  # seldom enough to cost nothing
 
 
 def join_in_order(

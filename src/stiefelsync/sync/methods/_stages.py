@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History, State, Status
-from stiefelsync.stiefel.secondary import secondary, sparsity
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
+from stiefelsync.stiefel.secondary import sparsity
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Stopwatch
 from stiefelsync.sync.methods._eigen import pad_columns
 from stiefelsync.sync.rounding import project
 
@@ -33,17 +33,15 @@ def finish(
     universe: int,
     watch: Stopwatch,
     *,
-    p: int = 3,
     status: Status = Status.DONE,
     n_iter: int = 0,
     history: History | None = None,
-    **details: Any,
+    details: Details,
 ) -> Outcome:
-    """Project U, shape (m, min(d, m)), and wrap it up with g(U) among the details."""
+    """Project U, shape (m, min(d, m)), and wrap it up."""
     with watch("projection"):
         full = pad_columns(U, universe)
         labels = project(full, matchings.sizes)
-    details = {"secondary": secondary(U, p), **details}
     return Outcome(
         labels, U=full, status=status, n_iter=n_iter, history=history, timings=watch.seconds, details=details
     )

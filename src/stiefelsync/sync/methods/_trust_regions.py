@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,21 @@ def rotate_by_trust_regions(
     if np.linalg.norm(h - h.T) * p < grad_tol:
         return turn(start), 0, Status.CONVERGED  # pymanopt divides by a zero gradient
 
+    cost, gradient, hessian = map(pymanopt.function.numpy(manifold), _minus_g(V, p, turn))
+    problem = pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)
+    optimiser = TrustRegions(
+        max_iterations=max_iter, min_gradient_norm=grad_tol, max_time=np.inf, verbosity=0,
+        rho_regularization=1e3 * eps / np.finfo(float).eps,  # pymanopt's 1000 are units of float64's last digit
+    )  # fmt: skip
+    found = optimiser.run(problem, initial_point=start)
+    done = "grad" in found.stopping_criterion
+    status = Status.CONVERGED if done else Status.MAX_ITER
+    return turn(found.point), int(found.iterations), status
+
+
+def _minus_g(V: NDArray[Any], p: int, turn: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
+    """Return −g(VQ), its gradient and its Hessian, as functions of Q (and of a direction D)."""
+
     def cost(Q: Any) -> Any:
         return -np.sum(turn(Q) ** p)
 
@@ -83,18 +99,4 @@ def rotate_by_trust_regions(
     def hessian(Q: Any, D: Any) -> Any:
         return -p * (p - 1) * (V.T @ (turn(Q) ** (p - 2) * turn(D)))
 
-    on_manifold = pymanopt.function.numpy(manifold)
-    problem = pymanopt.Problem(
-        manifold,
-        on_manifold(cost),
-        euclidean_gradient=on_manifold(gradient),
-        euclidean_hessian=on_manifold(hessian),
-    )
-    optimiser = TrustRegions(
-        max_iterations=max_iter, min_gradient_norm=grad_tol, max_time=np.inf, verbosity=0,
-        rho_regularization=1e3 * eps / np.finfo(float).eps,  # pymanopt's 1000 are units of float64's last digit
-    )  # fmt: skip
-    found = optimiser.run(problem, initial_point=start)
-    done = "grad" in found.stopping_criterion
-    status = Status.CONVERGED if done else Status.MAX_ITER
-    return turn(found.point), int(found.iterations), status
+    return cost, gradient, hessian

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,34 +16,39 @@ from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts
 from stiefelsync.sync.likelihood.exchange import exchange
 from stiefelsync.sync.likelihood.gauss_seidel import leave_out, refine, withdraw
 from stiefelsync.sync.likelihood.groups import grouped_start
+from stiefelsync.sync.likelihood.improve import improve
 from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
-from stiefelsync.sync.likelihood.sampling import decide, pair_scores, sample
-from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.likelihood.sampling import break_ties, decide, expected_fscore, pair_scores
+from stiefelsync.sync.likelihood.splice import splice
+from stiefelsync.sync.likelihood.tree import tree_start
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
 from stiefelsync.sync.options import option
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.tracks.grow import grow_tracks
 
-__all__ = ["Start", "accurate", "improve"]
+__all__ = ["AccurateDetails", "Start", "accurate", "improve"]
 
 Ints = NDArray[np.int64]
 
 _FEW = 10  # objects up to which the answer is the one of largest expected fscore
-_VERY_FEW = 5  # objects up to which rates are too uncertain to be fitted, and are sampled with the labels
 _PROMISE = 0.01  # growth of the expected fscore that is worth leaving the likeliest labels for
 _DENSE = 1000  # points up to which an m×m matrix is small
 _SMALL = 3_000_000  # nnz·d below which everything is tried, and reweighting repeated while it helps
-_PASSES = 3
+_PASSES = 3  # of weighing the blocks again; each begins only if the one before helped
 _GROUPS = 500  # objects up to which groups of neighbours are looked for
+_CYCLES = 5  # times that the labels of a sequence are annealed
+_BRIEF = 100_000  # m·d below which this takes a second each
 _EVEN = 100  # concentration of the blocks' rates beyond which they are taken to be equal
 
 
@@ -55,6 +60,32 @@ class Options:
         1, "Further starts from random rotations of the subspace, for hard problems with few objects.", least=1
     )
     full: bool = option(False, "Label every point, as full permutations do: no point and no object stays out.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AccurateDetails(Details):
+    """What `accurate` tells.
+
+    Attributes
+    ----------
+    route
+        "sparse" if objects were so large that tracks were refined with sparse scores, else "dense".
+    log_likelihood
+        Of the likeliest labels found.
+    starts
+        Those tried, in order.
+    expected_fscore
+        With ten objects or fewer: the fscore that samples of the posterior promise for the labels; None if not sampled.
+    """
+
+    route: Literal["dense", "sparse"]
+    log_likelihood: float
+    starts: tuple[Start, ...]
+    expected_fscore: float | None = None
+
+    def figures(self, problem: Matchings) -> dict[str, Any]:
+        """Return the fscore to expect, where it is known."""
+        return {} if self.expected_fscore is None else {"expected_fscore": self.expected_fscore}
 
 
 @register(
@@ -87,8 +118,8 @@ def accurate(
 
     Where not all objects were compared (sequences, crowds), tracks and groups of neighbouring objects solved on their
     own are starts too, and two labels may be exchanged in a whole group of objects. Objects so large that dense scores
-    cost too much go another way: the tracks that matches form are refined with sparse scores. ``details["route"]`` says
-    which, ``details["starts"]`` which starts were tried and how likely they became; the likeliest won.
+    cost too much go another way: the tracks that matches form are refined with sparse scores. :class:`AccurateDetails`
+    says which, which starts were tried and how likely they became; the likeliest won.
 
     Parameters
     ----------
@@ -104,31 +135,29 @@ def accurate(
     if large_objects(matchings, universe):
         return _sparse(matchings, start, callback)
     search = _Search(matchings, universe, rng)
-    watch, report, interrupted = Stopwatch(), Reporter(callback), False
+    watch, report, interrupted, decided = Stopwatch(), Reporter(callback), False, None
     try:
         for n, (stage, run) in enumerate(stages := search.stages(start, options.n_init)):
             if n and report(Progress(stage, n, len(stages))):
                 break
             with watch(stage):
                 run()
+        few = matchings.n_objects <= _FEW and matchings.n_points <= _DENSE and (search.labels >= 0).all()
+        if few and not (report.stopped or options.full or report(Progress("posterior", len(stages), len(stages) + 1))):
+            with watch("posterior"):
+                decided = search.decide()
     except KeyboardInterrupt:
         if not np.isfinite(search.value):
             raise
         interrupted = True
-    labels, details = search.labels, {"log_likelihood": search.value, "starts": tuple(search.starts), "route": "dense"}
-    few = matchings.n_objects <= _FEW and matchings.n_points <= _DENSE and (labels >= 0).all()
-    if few and not (report.stopped or interrupted or options.full):
-        with watch("posterior"):
-            labels, details["expected_fscore"] = search.decide()
-    if not options.full:
-        labels = leave_out(search.table, withdraw(search.table, labels))
+    labels, expected = decided or (search.labels if options.full else search.supported(search.labels), None)
     return Outcome(
         labels=labels,
         U=search.U,
         status=Status.INTERRUPTED if interrupted else report.status,
         n_iter=search.tried,
         timings=watch.seconds,
-        details=details,
+        details=AccurateDetails("dense", search.value, tuple(search.starts), expected),
     )
 
 
@@ -136,39 +165,17 @@ def _sparse(matchings: Matchings, start: Ints | None, callback: Callback | None)
     """Take the way of large objects: the tracks that matches form, and the given start, refined with sparse scores."""
     watch, report, starts = Stopwatch(), Reporter(callback), []
     best, value = np.full(matchings.n_points, -1, dtype=np.int64), -np.inf
-    given = [] if start is None else [("given", start)]
-    for n, (name, labels) in enumerate([("tracks", np.asarray(grow_tracks(matchings).labels)), *given]):
-        if n and report(Progress(f"{name} start", n, len(given) + 1)):
+    tried = [("tracks", np.asarray(grow_tracks(matchings).labels))] + ([] if start is None else [("given", start)])
+    for n, (name, labels) in enumerate(tried):
+        if n and report(Progress(f"{name} start", n, len(tried))):
             break
         with watch(f"{name} start"):
             labels, reached = refine_large(matchings, labels)
         starts.append(Start(name, reached))
         if reached > value:
             best, value = labels, reached
-    details = {"log_likelihood": value, "starts": tuple(starts), "route": "sparse"}
+    details = AccurateDetails("sparse", value, tuple(starts))
     return Outcome(labels=best, status=report.status, n_iter=len(starts), timings=watch.seconds, details=details)
-
-
-def improve(table: MatchTable, labels: Ints) -> Ints:
-    """Return what the local moves of `accurate` make of labels, (m,), accepting only likelier ones; O(k³·d²) at most.
-
-    Examples
-    --------
-    >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
-    >>> improve(MatchTable.of(problem, 2), np.array([0, 1, 1, 0, 1, 0])).tolist()
-    [0, 1, 1, 0, 0, 1]
-    """
-    value = log_likelihood(table, labels)
-    blocks: BlockCounts | None = None
-    for _ in range(_PASSES):
-        tried = merge(table, refine(table, labels, blocks=blocks)[0], blocks=blocks)[0]
-        tried, after = exchange(table, tried, blocks=blocks)
-        if after > value:
-            labels, value = tried, after
-        elif blocks is not None:
-            break
-        blocks = block_counts(table, labels)
-    return labels
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ class Start:
     Attributes
     ----------
     name
-        "spectral", "tracks", "groups", "given" or "restart".
+        "spectral", "tracks", "groups", "tree", "given" or "restart".
     log_likelihood
         Of its refined labels.
     """
@@ -199,6 +206,10 @@ class _Search:
         self.blocks: BlockCounts | None = None
         self.refined: set[bytes] = set()
         self.starts: list[Start] = []
+        self.others: list[Ints] = []
+        # In a sequence errors are local: runs of objects are relabelled as a whole, and taken from other labellings.
+        self.runs = not self.table.complete and self.small and matchings.n_objects <= _GROUPS
+        self.brief = matchings.n_points * universe < _BRIEF
         self.settled = False
         self.U: NDArray[Any] | None = None
 
@@ -210,9 +221,11 @@ class _Search:
             todo.append(("given start", partial(self.begin, "given", start)))
         if spread:
             todo.append(("tracks start", self.grown))
-        if spread and self.matchings.n_objects <= _GROUPS:
+        if spread and self.matchings.n_objects <= _GROUPS and (self.brief or not self.runs):
             todo.append(("groups start", self.grouped))
-        todo += [("reweighting", self.reweight)] * (_PASSES if self.small else 1)
+        if self.runs:
+            todo += [("crossing", self.cross)] + [("annealing", self.anneal)] * (_CYCLES if self.brief else 1)
+        todo += [("reweighting", self.reweight)] * (_PASSES if self.small and (self.brief or not self.runs) else 1)
         todo += [("restarts", self.restart)] * (n_init - 1)
         return [*todo, ("exchange", self.settle)]
 
@@ -220,14 +233,19 @@ class _Search:
         """Refine a start, hard and soft, and remember how likely it became."""
         before, self.value = self.value, -np.inf
         kept = self.labels
-        self.refine(labels)
-        if self.table.complete:
-            self.soften(labels if self.small else self.labels)
-        else:
-            self.exchange()
-        self.starts.append(Start(name, self.value))
-        if before >= self.value:
-            self.labels, self.value = kept, before
+        try:
+            self.refine(labels)
+            if self.table.complete:
+                self.soften(labels if self.small else self.labels)
+            elif self.runs:
+                self.keep(*splice(self.table, self.labels, max_rounds=6))
+            if not self.table.complete and (self.brief or not self.runs):
+                self.exchange()
+            self.starts.append(Start(name, self.value))
+            self.others.append(self.labels)
+        finally:  # an interruption loses no likelier labels
+            if before >= self.value:
+                self.labels, self.value = kept, before
 
     def spectral(self) -> None:
         """Start from the dominant subspace."""
@@ -237,16 +255,7 @@ class _Search:
 
     def grown(self) -> None:
         """Start from the largest tracks."""
-        self.begin("tracks", self.largest_tracks())
-
-    def largest_tracks(self) -> Ints:
-        """Return the labels of the d largest tracks that matches form, -1 for points of others."""
-        labels = np.asarray(grow_tracks(self.matchings).labels)
-        counts = np.bincount(labels[labels >= 0], minlength=1)
-        largest = np.argsort(-counts, kind="stable")[: self.table.d]
-        number = np.full(len(counts) + 1, -1)
-        number[largest] = np.arange(len(largest))
-        return np.asarray(number[labels])
+        self.begin("tracks", self.table.largest(np.asarray(grow_tracks(self.matchings).labels)))
 
     def grouped(self) -> None:
         """Start from groups of neighbouring objects, each solved from its own spectral start."""
@@ -292,20 +301,43 @@ class _Search:
     def settle(self) -> None:
         """Exchange labels in groups of objects, weighing the blocks again, as long as that helps.
 
-        Blocks that differ much can keep spectral starts from the answer: then tracks are a second start.
+        Blocks that differ much can keep spectral starts from the answer: then a tree of good ones is a second start.
+        Unless it is likelier as it stands, it is left alone where most matches agree with the labels already, which no
+        very different labelling could say.
         """
         for _ in range(_PASSES):
             before = self.value
             self.exchange()
-            if self.value <= before or not (self.small or self.uneven()):
+            if self.value <= before or not ((self.small and not self.runs) or self.uneven()):
                 break
             self.weigh()
             self.refine(self.labels)
         if self.table.complete and not self.table.partial and self.uneven():
-            labels = improve(self.table, self.largest_tracks())
+            labels = tree_start(self.table)
             value = log_likelihood(self.table, labels)
-            self.starts.append(Start("tracks", value))
+            if value > self.value or 2 * np.count_nonzero(self.table.agreeing(self.labels)) < self.matchings.n_matches:
+                labels = improve(self.table, labels)
+                value = log_likelihood(self.table, labels)
+            self.starts.append(Start("tree", value))
             self.keep(labels, value)
+
+    def cross(self) -> None:
+        """Take runs of objects from the labels that the other starts have led to."""
+        for other in self.others:
+            if other is not self.labels:
+                self.keep(*splice(self.table, self.labels, other))
+        self.others = []
+
+    def anneal(self) -> None:
+        """Leave the best labels at random, improve what is found, and take the better runs of both."""
+        # Labels are paired off by number: numbered as the eigensolver has them they would differ between processors.
+        best = numbered(self.labels)
+        hot = refine(self.table, anneal(self.table, best, rng=self.rng))[0]
+        found, value = splice(self.table, merge(self.table, hot)[0])
+        if self.brief:
+            found, value = exchange(self.table, found)
+        one, two = (found, best) if value > self.value else (best, found)
+        self.keep(*splice(self.table, one, two))
 
     def soften(self, labels: Ints) -> None:
         """Refine labels by way of soft ones."""
@@ -318,11 +350,11 @@ class _Search:
 
     def reweight(self) -> None:
         """Weight every block by its reliability under the best labels, refine these and start again."""
-        if self.settled or not (self.small or self.uneven()):
+        if self.settled or not ((self.small and not self.runs) or self.uneven()):
             return
         before = self.value
         blocks = self.weigh()
-        if self.small:
+        if self.small and not self.runs:
             self.soften(self.labels)
         if self.table.complete:
             self.again(blocks)
@@ -354,11 +386,15 @@ class _Search:
         """Return the labels of largest expected fscore, and that fscore."""
         # Chains pair labels off by number: numbered as the eigensolver has them they would differ between processors.
         start = numbered(self.labels)
-        if self.matchings.n_objects <= _VERY_FEW:
-            P = sample_posterior(self.table, start, rng=self.rng)
-        else:
-            counts = block_counts(self.table, start)
-            T = pair_scores(self.table, log_odds(self.table, counts))
-            P, _ = sample(T, self.table, start, rng=self.rng)
+        # Full permutations without weights tell nothing but who agrees with whom: nobody is known to be missing.
+        if not (told := self.table.partial or self.table.weight_scores is not None):
+            start = break_ties(self.table, start)
+        P = sample_posterior(self.table, start, rng=self.rng)
         labels, promised, expected = decide(P, self.table, start)
-        return (labels, promised) if promised > expected + _PROMISE else (start, expected)
+        if not (told and promised > expected + _PROMISE):
+            labels = self.supported(start)
+        return labels, expected_fscore(P, self.table, labels)
+
+    def supported(self, labels: Ints) -> Ints:
+        """Return the labels without points and objects that the matches speak against."""
+        return leave_out(self.table, withdraw(self.table, labels))

@@ -10,12 +10,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._eigen import Floats, eigenpairs
 from stiefelsync.sync.options import dtype_option, option
 from stiefelsync.sync.rounding import project
 
-__all__ = ["Options", "run"]
+__all__ = ["ClearDetails", "Options", "run"]
 
 _HALF = 0.5  # where nothing is wrong the eigenvalues are zeros and ones
 _FAINT = 1e-6  # a row shorter than this has no direction
@@ -32,6 +32,22 @@ class Options:
         choices=("given", "spectrum"),
     )
     dtype: DTypeLike = dtype_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClearDetails(Details):
+    """What CLEAR tells.
+
+    Attributes
+    ----------
+    eigenvalues : (d,)
+        The smallest of the normalised Laplacian.
+    pivots : (d,) int64
+        The point that stands for each label.
+    """
+
+    eigenvalues: Floats
+    pivots: NDArray[np.int64]
 
 
 @register(
@@ -103,7 +119,7 @@ def run(
         U=U,
         status=report.status,
         timings=watch.seconds,
-        details={"eigenvalues": 1 - values, "pivots": pivots},
+        details=ClearDetails(1 - values, pivots),
     )
 
 

@@ -11,9 +11,10 @@ from scipy.spatial.distance import pdist
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.methods.union_find import UnionFindDetails
 from stiefelsync.sync.options import option
 
-__all__ = ["Options", "run"]
+__all__ = ["ColmapTracksDetails", "Options", "run"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,21 @@ class Options:
     apart: float = option(
         10.0, "Two points of one object farther apart than this, in pixels, condemn their track.", least=0
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColmapTracksDetails(UnionFindDetails):
+    """What COLMAP's rule tells beyond union-find.
+
+    Attributes
+    ----------
+    tracks, dropped_tracks
+        As of :class:`~stiefelsync.sync.methods.union_find.UnionFindDetails`.
+    copies
+        Points left out because another of their object, close by, is in the track.
+    """
+
+    copies: int
 
 
 @register(
@@ -93,7 +109,7 @@ def run(
     return Outcome(
         labels=labels,
         timings=watch.seconds,
-        details={"tracks": int(good.sum()), "dropped_tracks": dropped, "copies": lost},
+        details=ColmapTracksDetails(int(good.sum()), dropped, lost),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,15 +12,27 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
 from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.tracks.grow import grow_tracks
 
-__all__ = ["fast"]
+__all__ = ["FastDetails", "fast"]
 
-_SMALL = 3_000_000  # nnz·d up to which the subspace is iterated until it settles
-_PRODUCTS = 8  # at most for larger problems, where refinement has more matches to repair the start with
+_PRODUCTS = 8  # at most for all but small problems, where refinement has more matches to repair the start with
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FastDetails(Details):
+    """What `fast` tells.
+
+    Attributes
+    ----------
+    route
+        "sparse" if objects were so large that tracks were refined with sparse scores, else "dense".
+    """
+
+    route: Literal["dense", "sparse"]
 
 
 @register(
@@ -42,7 +57,7 @@ def fast(
 
     Points that no match supports and the likelihood speaks against are left unmatched. Given a `start`, (m,) labels
     with -1 for unknown, that is refined instead. Objects so large that dense scores cost too much go another way: the
-    tracks that matches form are refined with sparse scores. ``details["route"]`` says which.
+    tracks that matches form are refined with sparse scores. :class:`FastDetails` says which.
 
     Examples
     --------
@@ -55,14 +70,13 @@ def fast(
     if large_objects(matchings, universe):
         with watch("large objects"):
             refined, _ = refine_large(matchings, np.asarray(grow_tracks(matchings).labels) if start is None else start)
-        return Outcome(labels=refined, status=report.status, timings=watch.seconds, details={"route": "sparse"})
+        return Outcome(labels=refined, status=report.status, timings=watch.seconds, details=FastDetails("sparse"))
     table, U, labels = MatchTable.of(matchings, universe), None, start
     if labels is None:
         with watch("start"):
             A = table.matrix(table.weights)
             d = start_size(A, matchings.sizes, universe)
-            most = 30 if A.nnz * d < _SMALL else _PRODUCTS
-            U = spectral_start(A, d, rng=rng, max_products=most)
+            U = spectral_start(A, d, rng=rng, max_products=_PRODUCTS)
         report(Progress("start", 1, 3))
         with watch("projection"):
             labels = project(U, matchings.sizes)
@@ -71,5 +85,5 @@ def fast(
             labels, sweeps = refine(table, labels)
             labels = withdraw(table, labels)
     return Outcome(
-        labels=labels, U=U, status=report.status, n_iter=sweeps, timings=watch.seconds, details={"route": "dense"}
+        labels=labels, U=U, status=report.status, n_iter=sweeps, timings=watch.seconds, details=FastDetails("dense")
     )

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._joining import join_in_order, label_tracks
 
-__all__ = ["run"]
+__all__ = ["KruskalDetails", "run"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KruskalDetails(Details):
+    """What Kruskal tells.
+
+    Attributes
+    ----------
+    rejected_matches
+        Matches between points of different labels.
+    """
+
+    rejected_matches: int
 
 
 @register(
@@ -63,5 +78,5 @@ def run(
         labels=labels,
         status=report.status,
         timings=watch.seconds,
-        details={"rejected_matches": int(np.count_nonzero(~matchings.agreeing(labels)))},
+        details=KruskalDetails(int(np.count_nonzero(~matchings.agreeing(labels)))),
     )

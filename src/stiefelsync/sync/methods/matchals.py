@@ -12,10 +12,10 @@ from numpy.typing import DTypeLike, NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.options import dtype_option, option
 
-__all__ = ["project_capped", "run"]
+__all__ = ["MatchALSDetails", "project_capped", "run"]
 
 Floats = NDArray[np.floating[Any]]
 
@@ -40,6 +40,26 @@ class Options:
     )
     A0: NDArray[Any] | None = option(None, "Where A starts, shape (m, rank); uniform in [0, 1] by default.")
     dtype: DTypeLike = dtype_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchALSDetails(Details):
+    """What MatchALS tells.
+
+    Attributes
+    ----------
+    A, B : (m, r)
+        The factors of X = ABᵀ.
+    mu
+        The penalty at the end.
+    second_partners
+        Matches of X left out because the answer is one-to-one.
+    """
+
+    A: Floats
+    B: Floats
+    mu: float
+    second_partners: int
 
 
 @register(
@@ -70,7 +90,7 @@ def run(
 
     Notes
     -----
-    Not cycle-consistent. ``details["factors"]`` holds A and B. Two dense m×m arrays are inherent in the method: the
+    Not cycle-consistent. :class:`MatchALSDetails` holds A and B. Two dense m×m arrays are inherent in the method: the
     constraint set is not low-rank.
 
     Examples
@@ -83,7 +103,7 @@ def run(
     m, offsets = matchings.n_points, matchings.offsets.tolist()
     spans = [(a, b) for a, b in pairwise(offsets) if a < b]
     r = 2 * universe if options.rank is None else options.rank
-    A0, alpha, beta, selection = options.A0, options.alpha, options.beta, options.selection
+    A0 = options.A0
     if A0 is not None and np.shape(A0) != (m, r):
         raise InputError(f"A0 has shape {np.shape(A0)}; {m} points and rank {r} need ({m}, {r})")
     if not spans:
@@ -93,31 +113,8 @@ def run(
         W.setdiag(0)
         W.eliminate_zeros()
         A = (rng.random((m, r)) if A0 is None else np.asarray(A0)).astype(W.dtype)
-        B, y = np.zeros_like(A), np.zeros((m, m), dtype=W.dtype)
-        S = W.toarray()  # Z − y
-    ridge = np.eye(r, dtype=W.dtype)
-    mu, n_iter, status = 64.0, 0, Status.MAX_ITER
     with watch("iterations"):
-        for n_iter in range(1, options.max_iter + 1):
-            A_old, B_old = A, B
-            B = np.linalg.solve(A.T @ A + alpha / mu * ridge, (S.T @ A + (W @ A - beta * A.sum(axis=0)) / mu).T).T
-            A = np.linalg.solve(B.T @ B + alpha / mu * ridge, (S @ B + (W @ B - beta * B.sum(axis=0)) / mu).T).T
-            diagonal = np.einsum("ij,ij->i", A, B) + y.diagonal()
-            diagonal = np.ones(m) if selection >= 1 else project_capped(diagonal, selection * m)
-            primal = _update_copies(A, B, S, y, spans, diagonal) / m
-            dual = mu * (_change(A, B, A_old, B_old) if n_iter > 1 else _first_change(A, B, W)) / m
-            if max(primal, dual) < options.tol:
-                status = Status.CONVERGED
-                break
-            if callback is not None and callback(Progress("iterations", n_iter, options.max_iter)):
-                status = Status.STOPPED
-                break
-            balance = options.balance
-            factor = 2.0 if primal > balance * dual else 0.5 if dual > balance * primal else 1.0
-            if factor != 1:
-                mu *= factor
-                S += (1 - 1 / factor) * y
-                y /= factor
+        A, B, mu, n_iter, status = _iterate(W, A, spans, options, callback)
     with watch("rounding"):
         result = _round(A, B, matchings, spans)
     return Outcome(
@@ -125,13 +122,38 @@ def run(
         status=status,
         n_iter=n_iter,
         timings=watch.seconds,
-        details={
-            "rank": r,
-            "mu": mu,
-            "factors": (A, B),
-            "second_partners": 0 if result.repair is None else result.repair.second_partners,
-        },
+        details=MatchALSDetails(A, B, mu, 0 if result.repair is None else result.repair.second_partners),
     )
+
+
+def _iterate(
+    W: Any, A: Floats, spans: list[tuple[int, int]], options: Options, callback: Callback | None
+) -> tuple[Floats, Floats, float, int, Status]:
+    """Run ADMM from A; return A, B, the penalty, the number of iterations and how they ended."""
+    m, alpha, beta, balance = len(A), options.alpha, options.beta, options.balance
+    B, y, ridge = np.zeros_like(A), np.zeros((m, m), dtype=W.dtype), np.eye(A.shape[1], dtype=W.dtype)
+    S = W.toarray()  # Z − y
+    mu, n_iter, status = 64.0, 0, Status.MAX_ITER
+    for n_iter in range(1, options.max_iter + 1):
+        A_old, B_old = A, B
+        B = np.linalg.solve(A.T @ A + alpha / mu * ridge, (S.T @ A + (W @ A - beta * A.sum(axis=0)) / mu).T).T
+        A = np.linalg.solve(B.T @ B + alpha / mu * ridge, (S @ B + (W @ B - beta * B.sum(axis=0)) / mu).T).T
+        diagonal = np.einsum("ij,ij->i", A, B) + y.diagonal()
+        diagonal = np.ones(m) if options.selection >= 1 else project_capped(diagonal, options.selection * m)
+        primal = _update_copies(A, B, S, y, spans, diagonal) / m
+        dual = mu * (_change(A, B, A_old, B_old) if n_iter > 1 else _first_change(A, B, W)) / m
+        if max(primal, dual) < options.tol:
+            status = Status.CONVERGED
+            break
+        if callback is not None and callback(Progress("iterations", n_iter, options.max_iter)):
+            status = Status.STOPPED
+            break
+        factor = 2.0 if primal > balance * dual else 0.5 if dual > balance * primal else 1.0
+        if factor != 1:
+            mu *= factor
+            S += (1 - 1 / factor) * y
+            y /= factor
+    return A, B, mu, n_iter, status
 
 
 def _update_copies(A: Floats, B: Floats, S: Floats, y: Floats, spans: list[tuple[int, int]], diagonal: Floats) -> float:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
 from stiefelsync.sync.options import dtype_option, option
 
-__all__ = ["Options", "run"]
+__all__ = ["MatchEigDetails", "Options", "run"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,25 @@ class Options:
         kind=float,
     )  # fmt: skip
     dtype: DTypeLike = dtype_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchEigDetails(Details):
+    """What MatchEIG tells.
+
+    Attributes
+    ----------
+    eigenvalues : (d,)
+        Of W, the largest in magnitude.
+    scores : (M,) float64
+        Entry of U Uᵀ at each match of the answer.
+    threshold
+        That entries had to reach.
+    """
+
+    eigenvalues: NDArray[Any]
+    scores: NDArray[np.float64] | None
+    threshold: float
 
 
 @register(
@@ -100,5 +120,5 @@ def run(
         U=U,
         status=status,
         timings=watch.seconds,
-        details={"eigenvalues": values, "scores": result.weights, "threshold": threshold},
+        details=MatchEigDetails(values, result.weights, threshold),
     )

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
-from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.likelihood.tree import along_tree
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._cycles import corruption, three_cycles
 from stiefelsync.sync.methods.spectral import largest_clusters
 from stiefelsync.sync.options import option
 from stiefelsync.sync.rounding import assign_sparse
 
-__all__ = ["Options", "run"]
+__all__ = ["MatchFameDetails", "Options", "run"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +33,22 @@ class Options:
 
     weight: float = option(1.0, "Pairs of objects count by exp(−weight · corruption) in the power steps.", least=0)
     max_iter: int = option(50, "Most power steps; they end when the labels settle.", least=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchFameDetails(Details):
+    """What MatchFAME tells.
+
+    Attributes
+    ----------
+    corruption : (P,) float64
+        Estimate for every pair of objects with matches, from 0 to 1.
+    cycles
+        Three-cycles it was estimated from.
+    """
+
+    corruption: Floats
+    cycles: int
 
 
 @register(
@@ -84,7 +100,7 @@ def run(
         cycles = three_cycles(matchings, stop=lambda done: report(Progress("cycles", done, matchings.n_objects)))
         s = corruption(cycles, len(matchings.pair_objects), _SHARPNESS)
     with watch("spanning tree"):
-        labels = _along_tree(matchings, s)
+        labels = along_tree(matchings, s + _TREE)
     with watch("iterations"):
         weights = np.exp(-options.weight * (s - s.min(initial=1.0)))[matchings.match_pairs] * matchings.match_weights
         labels, n_iter, status = _power_steps(matchings, weights, labels, options.max_iter, report)
@@ -98,31 +114,8 @@ def run(
         status=status,
         n_iter=n_iter,
         timings=watch.seconds,
-        details={"corruption": s, "cycles": len(cycles.pairs)},
+        details=MatchFameDetails(s, len(cycles.pairs)),
     )
-
-
-def _along_tree(matchings: Matchings, s: Floats) -> Ints:
-    """Return labels, (m,), handed on along the spanning tree of least total corruption, one tree per component."""
-    k, offsets = matchings.n_objects, matchings.offsets
-    graph = sparse.csr_array((s + _TREE, tuple(matchings.pair_objects.T)), shape=(k, k))
-    tree = minimum_spanning_tree(graph)
-    labels = np.full(matchings.n_points, -1, dtype=np.int64)
-    opened, seen = 0, np.zeros(k, dtype=bool)
-    # The largest object first: what it sees needs not be opened again and again.
-    for root in np.argsort(-matchings.sizes, kind="stable").tolist():
-        if seen[root]:
-            continue
-        order, before = breadth_first_order(tree, root, directed=False)
-        seen[order] = True
-        for o in order.tolist():
-            if before[o] >= 0:
-                own, given = matchings.pair(o, int(before[o])).T
-                labels[offsets[o] + own] = labels[offsets[before[o]] + given]
-            new = offsets[o] + np.flatnonzero(labels[offsets[o] : offsets[o + 1]] < 0)
-            labels[new] = opened + np.arange(len(new))
-            opened += len(new)
-    return labels
 
 
 def _power_steps(

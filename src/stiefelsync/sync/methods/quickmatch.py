@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._joining import join_in_order, label_tracks
 from stiefelsync.sync.options import option
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "QuickMatchDetails", "run"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +31,19 @@ class Options:
         1.0, "Longest edge of the tree that may join two tracks, as a share of the distinctiveness of both.", above=0
     )
     density: float = option(0.25, "Width of the kernel of the density, as a share of the distinctiveness.", above=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuickMatchDetails(Details):
+    """What QuickMatch tells.
+
+    Attributes
+    ----------
+    density : (m,) float64
+        Of every point, among the rows of W.
+    """
+
+    density: Floats
 
 
 @register(
@@ -107,7 +120,7 @@ def run(
         edges = np.stack([child, parent], axis=1)[order]
         stop = lambda done: report(Progress("edges", done, len(edges)))  # noqa: E731
         labels = label_tracks(join_in_order(owner, edges, allowed=allowed, stop=stop))
-    return Outcome(labels=labels, status=report.status, timings=watch.seconds, details={"density": density})
+    return Outcome(labels=labels, status=report.status, timings=watch.seconds, details=QuickMatchDetails(density))
 
 
 def _similarities(matchings: Matchings) -> Any:

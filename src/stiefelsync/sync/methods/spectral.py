@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full
 from stiefelsync.sync.options import dtype_option
 from stiefelsync.sync.rounding import project
 
-__all__ = ["largest_clusters", "run", "spectral_labels", "unit_rows"]
+__all__ = ["SpectralDetails", "largest_clusters", "run", "spectral_labels", "unit_rows"]
 
 Floats = NDArray[np.floating[Any]]
 
@@ -24,6 +24,19 @@ class Options:
     """Options of spectral."""
 
     dtype: DTypeLike = dtype_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpectralDetails(Details):
+    """What the spectral method tells.
+
+    Attributes
+    ----------
+    eigenvalues : (d,)
+        Of the matrix decomposed, those of the eigenvectors in U.
+    """
+
+    eigenvalues: NDArray[Any]
 
 
 @register(
@@ -67,7 +80,7 @@ def run(
         V, values = eigenpairs(matchings.to_matrix(options.dtype), universe, rng=rng)
     with watch("rounding"):
         labels = spectral_labels(V, matchings, universe)
-    return Outcome(labels=labels, U=V, timings=watch.seconds, details={"eigenvalues": values})
+    return Outcome(labels=labels, U=V, timings=watch.seconds, details=SpectralDetails(values))
 
 
 def spectral_labels(V: Floats, matchings: Matchings, universe: int) -> NDArray[np.int64]:

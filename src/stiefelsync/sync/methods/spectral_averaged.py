@@ -12,7 +12,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, is_full, pad_columns
-from stiefelsync.sync.methods.spectral import largest_clusters, spectral_labels, unit_rows
+from stiefelsync.sync.methods.spectral import SpectralDetails, largest_clusters, spectral_labels, unit_rows
 from stiefelsync.sync.options import dtype_option
 from stiefelsync.sync.rounding import assign_sparse, project
 
@@ -76,4 +76,4 @@ def run(
     with watch("projection"):
         sizes = matchings.sizes
         labels = project(U, sizes) if full else assign_sparse(csr_array(np.maximum(U - 0.5, 0)), sizes)
-    return Outcome(labels=labels, U=U, timings=watch.seconds, details={"eigenvalues": values})
+    return Outcome(labels=labels, U=U, timings=watch.seconds, details=SpectralDetails(values))

@@ -11,12 +11,13 @@ from numpy.typing import DTypeLike, NDArray
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.result import Status
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.stiefel.secondary import secondary
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.methods._eigen import eigenpairs, signs
 from stiefelsync.sync.methods._stages import finish
 from stiefelsync.sync.options import dtype_option, option
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "SubgradientDetails", "run"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,28 @@ class Options:
     max_iter: int = option(500, "Most steps.", least=1)
     tol: float = option(1e-4, "Step length per √d below which it ends before that.", above=0)
     dtype: DTypeLike = dtype_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SubgradientDetails(Details):
+    """What the subgradient methods tell.
+
+    Attributes
+    ----------
+    secondary
+        g(U) = Σ U_ij³, after the signs.
+    l1
+        ‖U‖₁.
+    cost
+        What was minimised: ‖U‖₁, or the penalised objective.
+    signs : (d,)
+        By which the columns were multiplied before the projection.
+    """
+
+    secondary: float
+    l1: float
+    cost: float
+    signs: NDArray[Any]
 
 
 @register(
@@ -95,10 +118,8 @@ def run(
             move = length * d**0.5 / norm * direction
             U = U @ orthonormalise(identity - move)[0] if penalty is None else orthonormalise(U - move)[0]
     flips = signs((best**3).sum(axis=0))
-    l1 = float(abs(best).sum())
-    return finish(
-        best * flips, matchings, universe, watch, status=status, n_iter=n_iter, l1=l1, cost=least, signs=flips
-    )
+    details = SubgradientDetails(secondary(best * flips), float(abs(best).sum()), least, flips)
+    return finish(best * flips, matchings, universe, watch, status=status, n_iter=n_iter, details=details)
 
 
 def _l1_in_subspace(U: NDArray[Any]) -> tuple[float, NDArray[Any]]:

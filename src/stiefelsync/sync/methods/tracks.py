@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching import doubt as doubts
 from stiefelsync.matching.copies import resolution
-from stiefelsync.matching.doubt import LEVEL
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.options import option
+from stiefelsync.sync.tracks.decisions import TracksDetails
 from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
 
-__all__ = ["Prepared", "prepare", "tracks"]
+__all__ = ["Prepared", "check_ranges", "prepare", "tracks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-_LEAST_SHARE = 1e-9
+_LEAST_SHARE = 1e-9  # of the extent: less cannot be told from rounding of float32 positions
 _COPIES = 0.001  # of the extent of an object's points
+_HARM_ON_GRIDS = 1e-9  # of a wrong match: only pairs of objects are doubted there
 _DIAGONAL = 2**0.5 + 1e-6  # of a cell of a grid: points in neighbouring cells may be one
-_CLEAN = 0.015  # share of matches found wrong below which nothing more is doubted: see docs/evidence/poses.md
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Options:
         kind=float,
     )
     doubt: float = option(
-        LEVEL,
-        "The share of well-confirmed matches that would be called doubtful without any other evidence; 0 doubts none.",
+        1.5,
+        "How many right matches it is worth to be rid of a wrong one; 0 doubts none.",
     )
 
 
@@ -82,9 +82,8 @@ def tracks(
 
     Finally the matches inside tracks are judged by third objects, by their neighbours, and by the pair of objects they
     belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful ones hold together fall apart; so
-    do those that only hopeless pairs of objects hold together. Where less than 1.5 % of the matches were found wrong
-    before that, nothing is doubted: the few wrong ones left do less harm than losing right ones. Nor is anything where
-    positions lie on a grid coarser than a thousandth of the extent: neighbours then tell too little.
+    do those that only hopeless pairs of objects hold together. Where positions lie on a grid coarser than a thousandth
+    of the extent, neighbours tell too little of single matches, and only such pairs are doubted.
 
     Parameters
     ----------
@@ -93,9 +92,8 @@ def tracks(
 
     Notes
     -----
-    The universe has as many points as tracks are found; the size asked for is not used. ``details["matches"]`` of the
-    outcome counts the matches without support that are not kept under ``"unsupported"``, those not kept because of
-    doubts under ``"doubtful"``, all others as `grow_tracks` does; ``details["hopeless"]`` names the pairs of objects.
+    The universe has as many points as tracks are found; the size asked for is not used. The details are
+    :class:`~stiefelsync.sync.tracks.decisions.TracksDetails`.
 
     Examples
     --------
@@ -105,22 +103,25 @@ def tracks(
     True
     """
     neighbours, copies, doubt = options.neighbours, options.copies, options.doubt
-    _check(neighbours, copies, doubt)
+    check_ranges(neighbours, copies, doubt)
     watch = Stopwatch()
     with watch("neighbours"):
         prepared = prepare(matchings, neighbours=neighbours, copies=copies, callback=callback)
     outcome = grow_tracks(prepared.weighed, start=start, places=prepared.places, callback=prepared.callback)
-    before = labels = cast(Ints, outcome.labels)
-    hopeless: list[tuple[int, int]] = []
-    judged = prepared.smooth and not prepared.coarse and doubt and outcome.status == "done"
-    if judged and np.mean(~matchings.agreeing(labels)) >= _CLEAN:
+    labels = cast(Ints, outcome.labels)
+    before = after = matchings.agreeing(labels)
+    hopeless: tuple[tuple[int, int], ...] = ()
+    if prepared.smooth and doubt and outcome.status == "done":
         with watch("doubts"):
-            labels, hopeless = _doubted(matchings, labels, prepared.support, doubt)
-    details = _account(outcome, matchings, prepared, before, labels) | {"hopeless": hopeless}
+            harm = _HARM_ON_GRIDS if prepared.coarse else doubt
+            labels, hopeless = _doubted(matchings, before, prepared.support, harm)
+            after = matchings.agreeing(labels)
+    details = _account(cast(TracksDetails, outcome.details), matchings, prepared, before, after)
+    details = replace(details, hopeless=hopeless)
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
 
-def _check(neighbours: int, copies: float | None, doubt: float) -> None:
+def check_ranges(neighbours: int, copies: float | None, doubt: float) -> None:
     """Raise :class:`InputError` for options out of range."""
     if neighbours < 0:
         raise InputError(f"the number of neighbours is {neighbours}; it must be 0 (positions do not count) or more")
@@ -128,8 +129,8 @@ def _check(neighbours: int, copies: float | None, doubt: float) -> None:
         raise InputError(
             f"the distance of copies is {copies}; it must be 0 (none) or a share of the extent, {_LEAST_SHARE} or more"
         )
-    if not 0 <= doubt < 1:
-        raise InputError(f"the level of doubt is {doubt}; it must be 0 (none) or a share below 1")
+    if not 0 <= doubt < np.inf:
+        raise InputError(f"doubt is {doubt}; it must be 0 (none) or a positive number")
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Prepared:
     smooth
         Whether neighbouring matches move alike.
     coarse
-        Whether positions lie on a grid too coarse to doubt matches by their neighbours.
+        Whether positions lie on a grid too coarse to doubt single matches by their neighbours.
     """
 
     weighed: Matchings
@@ -168,26 +169,27 @@ def prepare(
 ) -> Prepared:
     """Weigh the matches by their neighbours and look for points found twice, where positions are known."""
     weighed, alone, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), False
-    support = np.empty(0)
-    if neighbours and matchings.coordinates is not None:
-        weighed, alone, callback, support = _weigh(matchings, neighbours, callback)
+    if matchings.coordinates is None:
+        return Prepared(matchings, alone, None, callback, np.empty(0), smooth=False, coarse=False)
+    support, cell = np.empty(0), resolution(matchings.coordinates, matchings.offsets)
+    if neighbours:
+        weighed, alone, callback, support = _weigh(matchings, neighbours, cell, callback)
         smooth = len(support) > 0
-    places, coarse = _places(matchings, copies)
+    places, coarse = _places(matchings.coordinates, matchings.offsets, cell, copies)
     return Prepared(weighed, alone, places, callback, support, smooth, coarse)
 
 
-def _doubted(matchings: Matchings, labels: Ints, support: Floats, level: float) -> tuple[Ints, list[tuple[int, int]]]:
-    """Return the labels without what only doubtful matches hold together, and the hopeless pairs of objects."""
-    kept = matchings.agreeing(labels)
-    inside = matchings.keep(kept)
-    found = doubts.doubt(inside, support[kept], level=level)
-    left = inside.endpoints[~found.matches]
-    pairs = inside.pair_objects[found.hopeless]
-    return number_tracks(connected(matchings.n_points, left)), [(int(i), int(j)) for i, j in pairs]
+def _doubted(
+    matchings: Matchings, kept: Bools, support: Floats, harm: float
+) -> tuple[Ints, tuple[tuple[int, int], ...]]:
+    """Return labels by the kept matches, (M,), that are not doubtful, and the hopeless pairs of objects."""
+    found = doubts.doubt(matchings, kept, support, harm=harm)
+    pairs = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
+    return number_tracks(connected(matchings.n_points, matchings.endpoints[kept & ~found.matches])), pairs
 
 
 def _weigh(
-    matchings: Matchings, neighbours: int, callback: Callback | None
+    matchings: Matchings, neighbours: int, cell: Floats, callback: Callback | None
 ) -> tuple[Matchings, Bools, Callback | None, Floats]:
     """Return the matches with support, weighed by it, which are without, a callback, and the support.
 
@@ -201,7 +203,7 @@ def _weigh(
         stopped = stopped or (callback is not None and bool(callback(Progress("neighbours", done, total))))
         return stopped
 
-    support = neighbour_support(matchings, neighbours, progress=report)
+    support = neighbour_support(matchings, neighbours, cell=cell, progress=report)
     if stopped:
         return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, np.empty(0)
     known = np.isfinite(support)
@@ -213,39 +215,43 @@ def _weigh(
     return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback, support
 
 
-def _account(outcome: Outcome, matchings: Matchings, prepared: Prepared, before: Ints, after: Ints) -> dict[str, Any]:
+def _account(
+    details: TracksDetails, matchings: Matchings, prepared: Prepared, then: Bools, now: Bools
+) -> TracksDetails:
     """Return the details with the matches without support and the doubtful ones counted among the others.
 
-    Of the former those that agree with the tracks all the same are kept.
+    Of the former those that agree with the tracks all the same are kept. `then` and `now`, both (M,), are the matches
+    kept before doubts and after.
     """
     alone = prepared.alone
-    if before is after and not alone.any():  # as it was counted before
-        return {**outcome.details, "matches": {**outcome.details["matches"], "unsupported": 0, "doubtful": 0}}
-    now = matchings.agreeing(after)
-    then = now if before is after else matchings.agreeing(before)
+    if now is then and not alone.any():  # as it was counted before
+        return details
     doubtful = then & ~now & ~alone
-    matches = dict(outcome.details["matches"])
+    consistent = details.matches_by_rule.consistent
     if doubtful.any():
         conflicted = split(matchings.point_objects, prepared.weighed.endpoints)[1]
-        matches["consistent"] -= int(np.count_nonzero(~conflicted[matchings.endpoints[doubtful, 0]]))
-    matches["unsupported"] = int(np.count_nonzero(alone & ~now))
-    matches["doubtful"] = int(np.count_nonzero(doubtful))
-    matches["kept"] = int(np.count_nonzero(now)) - matches["consistent"]
-    return {**outcome.details, "matches": matches, "wrong": float(np.mean(~now)) if len(now) else 0.0}
+        consistent -= int(np.count_nonzero(~conflicted[matchings.endpoints[doubtful, 0]]))
+    matches = replace(
+        details.matches_by_rule,
+        consistent=consistent,
+        kept=int(np.count_nonzero(now)) - consistent,
+        unsupported=int(np.count_nonzero(alone & ~now)),
+        doubtful=int(np.count_nonzero(doubtful)),
+    )
+    return replace(details, matches_by_rule=matches, wrong=float(np.mean(~now)) if len(now) else 0.0)
 
 
-def _places(matchings: Matchings, copies: float | None) -> tuple[NDArray[np.float64] | None, bool]:
+def _places(
+    coordinates: NDArray[Any], offsets: Ints, cell: Floats, copies: float | None
+) -> tuple[NDArray[np.float64] | None, bool]:
     """Return the positions with the distance of copies in each object as unit, shape (m, 2); and whether on a grid.
 
     NaN where unknown: no position, or the same one for all points of an object. None if there are no copies. On a grid
     means that most objects have positions on one coarser than `_COPIES` of their extent.
     """
-    if matchings.coordinates is None:
-        return None, False
-    known: Bools = np.asarray(np.isfinite(matchings.coordinates).all(axis=1))
-    places = np.where(known[:, None], matchings.coordinates, np.nan).astype(np.float64)
-    cell, coarse = resolution(matchings.coordinates, matchings.offsets), []
-    for o, (first, last) in enumerate(pairwise(matchings.offsets.tolist())):
+    known: Bools = np.asarray(np.isfinite(coordinates).all(axis=1))
+    places, coarse = np.where(known[:, None], coordinates, np.nan).astype(np.float64), []
+    for o, (first, last) in enumerate(pairwise(offsets.tolist())):
         some = places[first:last]
         inside = some[known[first:last]]
         extent = float(np.ptp(inside, axis=0).max()) if len(inside) else 0.0

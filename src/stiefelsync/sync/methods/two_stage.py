@@ -15,7 +15,7 @@ eigs-manopt          Lanczos                trust regions
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,15 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History, Status, Subspace
 from stiefelsync.stiefel.rotation import turn
+from stiefelsync.stiefel.secondary import secondary
 from stiefelsync.stiefel.steps import gradient, line_search
 from stiefelsync.stiefel.subspace import arpack, dominant_subspace
-from stiefelsync.sync.method import Callback, Outcome, Progress, Run, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Run, Stopwatch, register
 from stiefelsync.sync.methods._stages import finish, relay
 from stiefelsync.sync.methods._trust_regions import rotate_by_trust_regions
 from stiefelsync.sync.options import dtype_option, option
 
-__all__ = ["FAMILY", "Member"]
+__all__ = ["FAMILY", "Member", "TwoStageDetails"]
 
 _PAPER = (
     "Bernard, Cremers, Thunberg: Sparse Quadratic Optimisation over the Stiefel Manifold, NeurIPS 2021, appendix B.1"
@@ -226,8 +227,25 @@ FAMILY = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoStageDetails(Details):
+    """What the two-stage methods tell.
+
+    Attributes
+    ----------
+    secondary
+        g(U) = Σ U_ij^p of what was projected.
+    eigenvalues : (d,)
+        Rayleigh–Ritz values of the subspace, descending.
+    """
+
+    secondary: float
+    eigenvalues: NDArray[Any]
+
+
 def _enter(member: Member) -> Run:
     """Register one row of the table."""
+    # long because the docstring of all these methods stands inside
 
     def run(
         matchings: Matchings,
@@ -263,11 +281,11 @@ def _enter(member: Member) -> Run:
         status = turned.status if turned.status is not Status.DONE else found.status
         if not found.status.converged and turned.status.converged:
             status = found.status
-        outcome = finish(
-            turned.U, matchings, universe, watch, p=getattr(options, "p", 3), status=status,
-            n_iter=found.n_iter + turned.n_iter, history=turned.history,
+        return finish(
+            turned.U, matchings, universe, watch, status=status, n_iter=found.n_iter + turned.n_iter,
+            history=turned.history,
+            details=TwoStageDetails(secondary(turned.U, getattr(options, "p", 3)), found.values),
         )  # fmt: skip
-        return replace(outcome, details={**outcome.details, "eigenvalues": found.values})
 
     run.__qualname__ = f"run[{member.name}]"
     return register(

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.method import Callback, Outcome, Stopwatch, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Stopwatch, register
 
-__all__ = ["run"]
+__all__ = ["UnionFindDetails", "run"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnionFindDetails(Details):
+    """What union-find tells.
+
+    Attributes
+    ----------
+    tracks
+        Components of two or more points that became tracks.
+    dropped_tracks
+        Components given up because an object has two points in them.
+    """
+
+    tracks: int
+    dropped_tracks: int
 
 
 @register(
@@ -51,6 +69,4 @@ def run(
         bad[conflicts(matchings, component).which] = True
         good = ~bad & (np.bincount(component, minlength=n) > 1)
         labels = np.where(good, np.cumsum(good) - 1, -1)[component]
-    return Outcome(
-        labels=labels, timings=watch.seconds, details={"tracks": int(good.sum()), "dropped_tracks": int(bad.sum())}
-    )
+    return Outcome(labels=labels, timings=watch.seconds, details=UnionFindDetails(int(good.sum()), int(bad.sum())))
