@@ -111,10 +111,17 @@ def test_without_cameras_sizes_are_guessed_from_keypoints(tmp_path: Path) -> Non
     )
 
 
+def test_photographs_that_are_not_there_are_missed(tmp_path: Path) -> None:
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], coordinates=[[50, 50], [60, 60]])
+    with pytest.raises(InputError, match=r"there is no folder .*none of photographs"):
+        io.write(problem, tmp_path / "new.db", photos=tmp_path / "none")
+    assert not (tmp_path / "new.db").exists()
+
+
 def test_sizes_and_focal_lengths_come_from_photographs(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="needs the extra report")
     exif = image.Exif()
-    exif.get_ifd(0x8769)[0xA405] = 24  # the focal length for 35 mm film
+    exif[0x8769] = {0xA405: 24}  # the focal length for 35 mm film
     image.new("RGB", (300, 200)).save(tmp_path / "a.jpg", exif=exif)
     image.new("RGB", (120, 240)).save(tmp_path / "b.jpg")
     problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], names=["a.jpg", "b.jpg"], coordinates=[[5, 5], [6, 6]])

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from scipy import sparse
 
 from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync.io import csv_table
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 from tests.io.problems import labellings, problems
@@ -63,7 +64,7 @@ def test_tsv_has_tabs(tmp_path):
 
 
 def test_many_chunks_of_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(io.csv, "CHUNK", 7)
+    monkeypatch.setattr(csv_table, "CHUNK", 7)
     rng = np.random.default_rng(0)
     labels = np.concatenate([rng.permutation(20) for _ in range(6)])
     problem = Matchings.from_labels(labels, [20] * 6, names=[f"image_{i:03}.jpg" for i in range(6)])
@@ -174,7 +175,7 @@ def test_the_caller_may_say_the_sizes(tmp_path):
         (HEAD + f"a,{10**9 - 1},b,1\n", "mentions at most 2 points of 1,000,000,002; number the points of"),
         (
             HEAD[:-1] + ",note\na,0,b,1,hm\n",
-            "unknown column 'note'; Known: object_a, point_a, object_b, point_b, weight;",
+            "unknown column 'note'; known: object_a, point_a, object_b, point_b, weight;",
         ),
         ("track,object,point\n1,a,0\n2,a,0\n", "line 3: point 0 of object 0 ('a') is listed twice"),
         ("track,object,point\n\n7,a,0\n-1,a,3\n-1,a,4\n 7 ,a,1\n", "line 6: track 7 has two points of object 0 ('a')"),

@@ -413,7 +413,7 @@ def test_permutations():
     for bad in ([[0.5]], [[-2]], [[[0]]]):
         with pytest.raises(InputError, match="a permutation must be a vector"):
             exchange.from_permutations(bad)
-    with pytest.raises(InputError, match="sizes add up to 3 points but there are 6 labels"):
+    with pytest.raises(InputError, match=r"3 points need 3 labels, got shape \(6,\)"):
         exchange.to_permutations(labels, [3])
 
 

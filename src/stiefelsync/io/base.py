@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,8 @@ class Format:
         Raises :class:`InputError` where what two files give when read as usual cannot be compared.
     advice
         ``advice(path)``: sentences on how a file is best dealt with.
+    read_options, write_options
+        Names of the options reading and writing take, beside the common ones.
     """
 
     name: str
@@ -140,16 +142,14 @@ class Format:
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
     check_comparable: Callable[[Path, Path], None] | None = None
     advice: Callable[[Path], list[str]] | None = None
+    read_options: tuple[str, ...] = field(init=False)
+    write_options: tuple[str, ...] = field(init=False)
 
-    @property
-    def read_options(self) -> tuple[str, ...]:
-        """Names of the options reading takes."""
-        return _options(self.read)
-
-    @property
-    def write_options(self) -> tuple[str, ...]:
-        """Names of the options writing takes, beside the common ones."""
-        return tuple(name for name in _options(self.write) if name != "like")
+    def __post_init__(self) -> None:
+        for name, function in (("read_options", self.read), ("write_options", self.write)):
+            taken = inspect.signature(function).parameters.values()
+            options = tuple(p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.name != "like")
+            object.__setattr__(self, name, options)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -175,10 +175,6 @@ class Format:
     def files_of(self, options: Mapping[str, Any]) -> list[Path]:
         """Return the files that the options name."""
         return [Path(options[name]) for name in self.files if isinstance(options.get(name), str | os.PathLike)]
-
-
-def _options(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
 FORMATS: dict[str, Format] = {}

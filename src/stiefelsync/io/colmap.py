@@ -28,7 +28,6 @@ from stiefelsync.io.colmap_tables import (
     check_triggers,
     load_images,
     load_rows,
-    load_source,
 )
 from stiefelsync.io.colmap_tables import check_tables as _check_tables
 from stiefelsync.io.colmap_verify import advice
@@ -72,18 +71,24 @@ def load(
         found = _database(connection, path, source)
     images, rows = found.images, found.rows
     about: dict[str, Any] = {"names": images.names, "coordinates": images.coordinates}
-    objects = rows.flat_objects()
-    plain = Matchings.from_arrays(objects, rows.indices, images.sizes, **about, one_to_many=one_to_many)
+    plain = Matchings.from_arrays(rows.objects, rows.indices, images.sizes, **about, one_to_many=one_to_many)
     if not merge_px:
         return plain, found
-    points = _stands(rows, images, merge_px)[rows.ends(images)] - images.offsets[objects]
-    return Matchings.from_arrays(objects, points, images.sizes, **about, one_to_many="repair"), found
+    stands = representatives(images.coordinates, images.sizes, rows.ends, merge_px)
+    points = stands[rows.ends] - images.offsets[rows.objects]
+    return Matchings.from_arrays(rows.objects, points, images.sizes, **about, one_to_many="repair"), found
 
 
 def _database(connection: sqlite3.Connection, path: Path, source: str | None) -> Database:
+    """Return the images, and the matches of the table asked for; None takes the verified ones if there are any."""
+    if source is not None and source not in TABLES:
+        raise unknown_name("source", source, TABLES)
     _check_tables(connection, path)
     images = load_images(connection, path)
-    table, rows = load_source(connection, source, images, path)
+    for table in TABLES if source is None else (source,):
+        rows = load_rows(connection, table, images, path)
+        if len(rows.indices):
+            break
     return Database(path, state_of(path.resolve()), source, table, images, rows)
 
 
@@ -112,13 +117,6 @@ def check_same_table(before: Path, after: Path) -> None:
             f"name the same for both with source='{old}'",
             setting="source",
         )
-
-
-def _stands(rows: Rows, images: Images, merge_px: float) -> Int64s:
-    """Return for every keypoint the one that stands for it; reading and writing take it from the same matches."""
-    if not merge_px:
-        return np.arange(len(images.coordinates))
-    return representatives(images.coordinates, images.sizes, rows.ends(images), merge_px)
 
 
 # ---------------------------------------------------------------- writing
@@ -185,7 +183,10 @@ def write(
         fitted = _fitted(content, images, like)
         target = target or source
         rows = given if target == source else load_rows(original, target, images, like)
-        changed, written = _changes(rows, fitted, images, _stands(given, images, merge_px))
+        stands = np.arange(len(images.coordinates))
+        if merge_px:  # as they were read
+            stands = representatives(images.coordinates, images.sizes, given.ends, merge_px)
+        changed, written = _changes(rows, fitted, images, stands)
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 distrust(copy)
@@ -199,8 +200,7 @@ def write(
             raise OSError(0, str(error)) from error
     if verify:
         run_verification(path, read(path, source="matches"))
-        dropped = 0
-    return replace(written, source=source, target=target, to_verify=dropped, merged=merge_px)
+    return replace(written, source=source, target=target, to_verify=0 if verify else dropped, merged=merge_px)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
@@ -236,7 +236,7 @@ def _changes(
     rows: Rows, content: Content, images: Images, stands: Int64s
 ) -> tuple[dict[int, tuple[NDArray[np.uint32], bool]], Written]:
     """Return the new matches of every pair whose matches change and whether some were added, by pair id; and counts."""
-    ends = rows.ends(images)
+    ends = rows.ends
     weight = np.array([len(stands), 1])
     keep = content.holds(stands[ends])
     first = np.zeros(len(keep), dtype=bool)  # of the same match given twice
@@ -245,7 +245,8 @@ def _changes(
     row = np.repeat(np.arange(len(rows.pair_ids)), np.diff(rows.start))
     touched = set(row[~keep].tolist())
     extra: dict[int, NDArray[Any]] = {}
-    held = np.unique(stands[ends[keep]] @ weight)
+    held = np.sort(stands[ends[keep]] @ weight)
+    held = held[np.append(True, held[1:] != held[:-1])[: len(held)]]  # np.unique counts by hashes, ten times as slowly
     if content.add:
         new = ~np.isin(content.matchings.match_keys, held)
         pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
@@ -330,14 +331,11 @@ def loses(matchings: Matchings) -> list[str]:
     return losses(matchings, "A COLMAP database", weights=False)
 
 
-def _table_to_map(written: Written | None) -> str | None:
-    """Return the table that was written if that says all; raw matches may have been verified since."""
-    return None if written is None or written.target == "matches" else written.target
-
-
 def _go_on(path: Path, written: Written | None, images: Path | None) -> str:
     """Return what to type next after writing a database."""
-    return next_command(path, target=_table_to_map(written), images="IMAGES" if images is None else images)
+    # Raw matches may have been verified since.
+    target = None if written is None or written.target == "matches" else written.target
+    return next_command(path, target=target, images="IMAGES" if images is None else images)
 
 
 COLMAP = register(

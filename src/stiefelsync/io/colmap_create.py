@@ -103,6 +103,8 @@ def create(
             "file (features=) if they come from hloc, or the database they came from",
             setting="like",
         )
+    if photos is not None and not Path(photos).is_dir():
+        raise InputError(f"there is no folder {photos} of photographs", setting="photos")
     names = names_of(matchings, numbered="{:06}.jpg")
     given = {} if cameras is None else _given(Path(cameras))
     xy = np.asarray(matchings.coordinates, dtype=np.float64)

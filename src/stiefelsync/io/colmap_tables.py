@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, unknown_name
+from stiefelsync.errors import FormatError
 
 __all__ = [
     "MAX_IMAGES", "TABLES", "Database", "Images", "Rows", "check_tables", "check_triggers", "load_images", "load_rows",
-    "load_source",
 ]  # fmt: skip
 
 MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
@@ -25,35 +24,36 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Images:
-    """The images of a database, in order of their ids, and their keypoints one image after another."""
+    """The images of a database, in order of their ids, and their keypoints one image after another.
+
+    Attributes
+    ----------
+    sizes, offsets : (k,) and (k + 1,) int64
+        Keypoints of each image, and the global index of its first one, with their number at the end.
+    """
 
     ids: Int64s
     names: list[str]
     sizes: Int64s
+    offsets: Int64s
     coordinates: NDArray[np.float32]
-
-    @property
-    def offsets(self) -> Int64s:
-        """Global index of each image's first keypoint, and their number at the end."""
-        return np.append(0, np.cumsum(self.sizes))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The matches of one table; row r has matches ``start[r]:start[r + 1]``, between the images ``objects[r]``."""
+    """The matches of one table; row r has matches ``start[r]:start[r + 1]``.
+
+    Attributes
+    ----------
+    objects, indices, ends : (M, 2) int64
+        Both images of every match, its keypoints within them, and their global indices.
+    """
 
     pair_ids: Int64s
-    objects: Int64s
     start: Int64s
+    objects: Int64s
     indices: Int64s
-
-    def flat_objects(self) -> Int64s:
-        """Both images of every match; shape (M, 2)."""
-        return np.repeat(self.objects, np.diff(self.start), axis=0)
-
-    def ends(self, images: Images) -> Int64s:
-        """Global indices of both keypoints of every match; shape (M, 2)."""
-        return self.indices + images.offsets[self.flat_objects()]
+    ends: Int64s
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ def load_images(connection: sqlite3.Connection, path: Path) -> Images:
         blocks[i] = _matrix(data, rows, cols, np.float32, f"{path}: the keypoints of {listed[i][1]!r}")[:, :2]
     sizes = np.array([len(block) for block in blocks], dtype=np.int64)
     coordinates = np.concatenate([np.empty((0, 2), dtype=np.float32), *blocks])
-    return Images(np.array(list(place), dtype=np.int64), [str(name) for _, name in listed], sizes, coordinates)
+    ids, offsets = np.array(list(place), dtype=np.int64), np.append(0, np.cumsum(sizes))
+    return Images(ids, [str(name) for _, name in listed], sizes, offsets, coordinates)
 
 
 def load_rows(connection: sqlite3.Connection, table: str, images: Images, path: Path) -> Rows:
@@ -152,8 +153,9 @@ def load_rows(connection: sqlite3.Connection, table: str, images: Images, path: 
         objects.append((i, j))
         blocks.append(block.astype(np.int64))
     start = np.append(0, np.cumsum([len(block) for block in blocks[1:]], dtype=np.int64))
-    pairs = np.array(objects, dtype=np.int64).reshape(-1, 2)
-    return Rows(np.array(ids, dtype=np.int64), pairs, start, np.concatenate(blocks))
+    indices, pairs = np.concatenate(blocks), np.array(objects, dtype=np.int64).reshape(-1, 2)
+    flat = np.repeat(pairs, np.diff(start), axis=0)
+    return Rows(np.array(ids, dtype=np.int64), start, flat, indices, indices + images.offsets[flat])
 
 
 def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str) -> NDArray[Any]:
@@ -167,14 +169,3 @@ def _matrix(data: Any, rows: Any, cols: Any, dtype: type[np.generic], where: str
     if found != expected:
         raise FormatError(f"{where} take {found} bytes where {rows} rows need {expected}; the database is damaged")
     return np.frombuffer(data or b"", dtype=kind).reshape(rows, cols if rows else 2)
-
-
-def load_source(connection: sqlite3.Connection, source: str | None, images: Images, path: Path) -> tuple[str, Rows]:
-    """Return the table that is read and its matches; None takes the verified ones if there are any."""
-    if source is not None and source not in TABLES:
-        raise unknown_name("source", source, TABLES)
-    for table in TABLES if source is None else (source,):
-        rows = load_rows(connection, table, images, path)
-        if len(rows.indices):
-            break
-    return table, rows

@@ -18,6 +18,7 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["advice", "can_verify", "verify"]
 
 MAX_ERROR = 4.0  # pixels: COLMAP's own tolerance
+_OPTION = "--before-verification, in Python before_verification=True"
 _OF_CELL = 0.75  # positions rounded to cells of 8 px are verified to within 6
 
 
@@ -73,10 +74,10 @@ def advice(path: Path) -> list[str]:
     said = []
     if bare:
         told = f"{bare:,} of {counted(len(rows), 'pair')} with verified matches have no geometry: nobody verified them."
-        recipe = "Clean the raw matches before verification (option before_verification), then verify."
+        recipe = f"Clean the raw matches before verification ({_OPTION}), then verify."
         said.append(f"{told} {recipe if raw else 'Put the matches into the table matches and verify them.'}")
     elif raw and not rows:
-        said.append("Only raw matches: clean them before verification (option before_verification), then verify.")
+        said.append(f"Only raw matches: verify them, and clean them before that if it is worth it ({_OPTION}).")
     return said
 
 

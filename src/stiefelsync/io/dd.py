@@ -23,6 +23,7 @@ __all__ = ["DD"]
 # Numbers of objects that no pair mentions make up empty objects: more of them, and more than this many for each one
 # mentioned, are refused.
 SMALL, SPARSE = 10_000, 100
+Candidates = dict[tuple[int, int], list[tuple[int, int, float]]]
 
 
 def sniff(path: Path) -> bool:
@@ -36,8 +37,21 @@ def sniff(path: Path) -> bool:
 
 def read(path: Path) -> Matchings:
     """Read the linear part: of the candidates that lower the cost, in each pair the best one-to-one choice."""
+    sizes, candidates = _parse(path)
+    if not sizes:
+        raise FormatError(f"{path} holds no pair of objects")
+    k = max(sizes) + 1
+    if k > max(SMALL, SPARSE * len(sizes)):
+        raise FormatError(f"{path} mentions {len(sizes)} objects by numbers up to {k - 1:,}; number them from 0")
+    counts = np.array([sizes.get(o, 0) for o in range(k)], dtype=np.int64)
+    check_points(counts, 2 * sum(map(len, candidates.values())), path)
+    return _problem(counts, candidates)
+
+
+def _parse(path: Path) -> tuple[dict[int, int], Candidates]:
+    """Return the size of every object mentioned, and the candidates (a, b, cost) of every pair."""
     sizes: dict[int, int] = {}
-    candidates: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
+    candidates: Candidates = {}
     pair, announced, number = (0, 1), 0, 0
     try:
         with path.open(encoding="ascii") as file:
@@ -74,23 +88,16 @@ def read(path: Path) -> Matchings:
         raise
     except ValueError as error:
         raise FormatError(f"{path}, line {number}: {error}") from None
-    if not sizes:
-        raise FormatError(f"{path} holds no pair of objects")
-    k = max(sizes) + 1
-    if k > max(SMALL, SPARSE * len(sizes)):
-        raise FormatError(f"{path} mentions {len(sizes)} objects by numbers up to {k - 1:,}; number them from 0")
-    counts = np.array([sizes.get(o, 0) for o in range(k)], dtype=np.int64)
-    check_points(counts, 2 * sum(map(len, candidates.values())), path)
-    return _problem(counts, candidates)
+    return sizes, candidates
 
 
-def _expect(pair: tuple[int, int], candidates: dict[tuple[int, int], list[tuple[int, int, float]]], n: int) -> None:
+def _expect(pair: tuple[int, int], candidates: Candidates, n: int) -> None:
     found = len(candidates.get(pair, []))
     if found != n:
         raise ValueError(f"pair {pair} announces {n} assignments and has {found}; was the file cut short?")
 
 
-def _problem(sizes: NDArray[np.int64], candidates: dict[tuple[int, int], list[tuple[int, int, float]]]) -> Matchings:
+def _problem(sizes: NDArray[np.int64], candidates: Candidates) -> Matchings:
     chosen = {}
     for (i, j), rows in candidates.items():
         table = np.array(rows, dtype=np.float64).reshape(-1, 3)
@@ -119,12 +126,13 @@ def _best(table: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(points_a) == len(points_b) == len(table):
         return table
     # Costs are raised to be positive, which the assignment wants: each a has exactly one, so the choice is the same.
+    # Indices have 32 bits, as SciPy before 1.15 accepts no others here.
     raised = 1 - table[:, 2].min()
     alone = np.arange(len(points_a))
     cost = sparse.csr_array(
         (
             np.append(table[:, 2] + raised, np.full(len(alone), raised)),
-            (np.append(a, alone), np.append(b, len(points_b) + alone)),
+            (np.append(a, alone).astype(np.int32), np.append(b, len(points_b) + alone).astype(np.int32)),
         ),
         shape=(len(points_a), len(points_b) + len(alone)),
     )

@@ -43,7 +43,7 @@ def detect(path: str | Path) -> Format:
         with guarded(path, known.name):
             if known.sniff(path):
                 return known
-    raise FormatError(_unknown(path), setting="format")
+    raise _unknown(path)
 
 
 def as_path(path: Any) -> Path:
@@ -61,16 +61,17 @@ def as_path(path: Any) -> Path:
     raise InputError(f"the name of a file is expected, got {path!r}")
 
 
-def _unknown(path: Path) -> str:
-    """Say what is wrong with a file of no known format."""
+def _unknown(path: Path) -> FormatError:
+    """Return the error that says what is wrong with a file of no known format."""
     if path.is_dir():
-        return f"{path} is a folder, and not one of OpenSfM's matches; name a file"
+        return FormatError(f"{path} is a folder, and not one of OpenSfM's matches; name a file")
     if path.is_file() and not path.stat().st_size:
-        return f"{path} is empty"
+        return FormatError(f"{path} is empty")
     if path.suffix.lower() in FORMATS["csv"].suffixes:
         headers = "object_a,point_a,object_b,point_b[,weight] or track,object,point[,x,y]"
-        return f"{path} is in none of the known formats; a table needs the header {headers}, as UTF-8 text"
-    return f"{path} is in none of the known formats ({', '.join(FORMATS)}); name one with format="
+        return FormatError(f"{path} is in none of the known formats; a table needs the header {headers}, as UTF-8 text")
+    names = ", ".join(FORMATS)
+    return FormatError(f"{path} is in none of the known formats ({names}); name one with format=", setting="format")
 
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Matchings:

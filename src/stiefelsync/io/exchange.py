@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError, typed
 from stiefelsync.io.base import names_of
-from stiefelsync.matching._canonical import OneToMany, as_pairs
+from stiefelsync.matching._canonical import OneToMany, as_labels, as_pairs, check_sizes
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["from_dict", "from_permutations", "from_tensor", "to_dict", "to_permutations", "to_tensor"]
@@ -162,10 +162,8 @@ def to_permutations(labels: ArrayLike, sizes: ArrayLike) -> list[NDArray[np.int6
     >>> [v.tolist() for v in to_permutations([0, 1, 1, 0, -1], [2, 3])]
     [[0, 1], [1, 0, -1]]
     """
-    flat = np.asarray(labels, dtype=np.int64)
-    counts = np.asarray(sizes, dtype=np.int64)
-    if flat.shape != (counts.sum(),):
-        raise InputError(f"sizes add up to {counts.sum()} points but there are {flat.size} labels")
+    counts = check_sizes(sizes)
+    flat = as_labels(labels, int(counts.sum(dtype=np.int64)))
     return np.split(flat, np.cumsum(counts)[:-1])
 
 

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
-from stiefelsync.io.csv import Table, parse_rows, points_of_tracks
+from stiefelsync.io.csv import points_of_tracks
+from stiefelsync.io.csv_table import Table, parse_rows
 from stiefelsync.io.exchange import from_dict
 from stiefelsync.io.limits import lines, whole
 from stiefelsync.io.pickled import read_pickled

@@ -98,6 +98,8 @@ class ParquetSource:
         Of the objects, if they have any.
     weighted
         Whether matches have weights.
+    files
+        The files of matches, in order.
     """
 
     path: Path
@@ -107,6 +109,7 @@ class ParquetSource:
     start: Ints
     names: tuple[str, ...] | None
     weighted: bool
+    files: tuple[_File, ...]
 
     @classmethod
     def open(cls, path: str | Path) -> ParquetSource:
@@ -128,7 +131,7 @@ class ParquetSource:
             raise FormatError(f"{path} announces {counts.sum():,} matches in {PAIRS} and holds {rows:,}")
         names = tuple(map(str, objects["name"])) if "name" in objects else None
         weighted = any(file.weighted for file in files)
-        return cls(path, sizes, both, counts, np.cumsum(counts) - counts, names, weighted)
+        return cls(path, sizes, both, counts, np.cumsum(counts) - counts, names, weighted, files)
 
     def only(self, pairs: Ints) -> ParquetSource:
         """Return the part of the source that knows these pairs only, renumbered."""
@@ -146,7 +149,7 @@ class ParquetSource:
         last = np.append(joins, len(pairs))[: len(pairs)] - 1
         begin, end = start[np.append(0, joins)[: len(pairs)]], (start + counts)[last]
         done = 0
-        for first, table in _row_groups(self.path, columns, begin, end):
+        for first, table in _row_groups(self.files, columns, begin, end):
             for low, high in _overlaps(begin, end, first, first + table.num_rows):
                 part = table.slice(low - first, high - low)
                 for side, name in enumerate(columns[:2]):
@@ -188,7 +191,7 @@ class _File:
     weighted: bool
 
 
-def _files(path: Path) -> list[_File]:
+def _files(path: Path) -> tuple[_File, ...]:
     pa, pq = _arrow()
     found, first = [], 0
     for name in sorted((path / MATCHES).glob("*.parquet")):
@@ -204,24 +207,24 @@ def _files(path: Path) -> list[_File]:
         first += about.num_rows
     if len({file.weighted for file in found}) > 1:
         raise FormatError(f"some files of {path / MATCHES} have weights and others have none")
-    return found
+    return tuple(found)
 
 
-def _row_groups(path: Path, columns: list[str], begin: Ints, end: Ints) -> Iterable[tuple[int, Any]]:
+def _row_groups(files: Sequence[_File], columns: list[str], begin: Ints, end: Ints) -> Iterable[tuple[int, Any]]:
     """Yield the first row and the table of each row group that meets one of the ascending ranges of rows."""
     pa, pq = _arrow()
-    for file in _files(path) if len(begin) else []:
-        if not len(_overlaps(begin, end, file.first, file.first + file.rows)):
+    for file in files:
+        stop = file.first + np.cumsum(file.groups)
+        first = stop - file.groups
+        met = np.flatnonzero(np.searchsorted(end, first, side="right") < np.searchsorted(begin, stop))
+        if not len(met):
             continue
-        with pq.ParquetFile(file.path) as reader:
-            first = file.first
-            for number, rows in enumerate(file.groups.tolist()):
-                if len(_overlaps(begin, end, first, first + rows)):
-                    try:
-                        yield first, reader.read_row_group(number, columns=columns, use_threads=False)
-                    except (pa.lib.ArrowException, OSError, ValueError) as error:
-                        raise FormatError(f"{file.path} is damaged: {error}") from None
-                first += rows
+        try:
+            with pq.ParquetFile(file.path) as reader:
+                for number in met.tolist():
+                    yield int(first[number]), reader.read_row_group(number, columns=columns, use_threads=False)
+        except (pa.lib.ArrowException, OSError, ValueError) as error:
+            raise FormatError(f"{file.path} is damaged: {error}") from None
 
 
 def _overlaps(begin: Ints, end: Ints, low: int, high: int) -> list[tuple[int, int]]:

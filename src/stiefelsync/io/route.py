@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from stiefelsync.errors import counted, unknown_name
-from stiefelsync.io.base import Content, Format, Written
-from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write, write_content
+from stiefelsync.io.base import Format
+from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write
 from stiefelsync.io.files import Name, check_outputs
-from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Route", "convert", "plan_route", "share"]
 
@@ -41,14 +40,6 @@ class Route:
     writer: Format
     options: Mapping[str, Mapping[str, Any]]
     reads: tuple[Path, ...]
-
-    def read(self) -> tuple[Matchings, object]:
-        """Return the matches of the source, and what its reader keeps for writing a changed copy, if anything."""
-        return load(self.source, self.reader, **self.options["read"])
-
-    def write(self, content: Content, temporary: Path) -> Written | None:
-        """Write to a fresh file that is to become the target."""
-        return write_content(content, temporary, self.writer, like=self.model, **self.options["write"])
 
 
 def plan_route(
@@ -87,7 +78,6 @@ def plan_route(
     reader = detect(inputs[0]) if format is None else find(format)
     writer = output_format(written[0], to, model)
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
-    reader.check("read", given["read"])
     writer.check("write", given["write"])
     files = [*reader.files_of(given["read"]), *writer.files_of(given["write"])]
     if files:
@@ -116,6 +106,7 @@ def convert(
     Examples
     --------
     >>> import tempfile
+    >>> from stiefelsync import Matchings
     >>> problem = Matchings.from_labels([0, 0], [1, 1], coordinates=[[1, 2], [3, 4]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(problem, Path(folder, "a.npz"))
@@ -123,9 +114,9 @@ def convert(
     ['A CSV file of matches holds no point coordinates.']
     """
     route = plan_route(source, target, format=source_format, to=target_format, like=like, options=options, force=force)
-    (matchings, _), model = route.read(), route.model
+    matchings, _ = load(route.source, route.reader, **route.options["read"])
     lost = route.writer.loses(matchings)
-    given = route.options["write"]
+    given, model = route.options["write"], route.model
     written = write(matchings, route.target, route.writer.name, like=model, add=add, force=force, **given)
     dropped = 0 if matchings.repair is None else matchings.repair.dropped
     if written is not None and route.source == model and written.source == written.target:
