@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stiefelsync.stiefel.rotation import rotate
     from stiefelsync.stiefel.solve import sparse_stiefel, two_stage
     from stiefelsync.sync.comparison import Comparison, compare
-    from stiefelsync.sync.method import METHODS, Callback, Outcome, Progress, Stopwatch, register
+    from stiefelsync.sync.method import METHODS, Callback, Details, Outcome, Progress, Stopwatch, register
     from stiefelsync.sync.result import Synchronisation
     from stiefelsync.sync.rounding import round_labels
     from stiefelsync.sync.synchronise import synchronise
@@ -39,6 +39,7 @@ __all__ = [
     "ConvergenceWarning",
     "Counts",
     "CycleError",
+    "Details",
     "Difference",
     "FormatError",
     "InputError",
@@ -91,7 +92,7 @@ _HOMES = {
     "sync.comparison": ("Comparison", "compare"),
     # The methods enter the registry when `synchronise` is imported, so the package stands for its module here.
     "sync": ("METHODS",),
-    "sync.method": ("Callback", "Outcome", "Progress", "Stopwatch", "register"),
+    "sync.method": ("Callback", "Details", "Outcome", "Progress", "Stopwatch", "register"),
     "sync.result": ("Synchronisation",),
     "sync.rounding": ("round_labels",),
     "sync.synchronise": ("synchronise",),

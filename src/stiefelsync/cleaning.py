@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
 from stiefelsync.io.colmap_verify import can_verify
-from stiefelsync.io.dispatch import as_path, detect, find, read
+from stiefelsync.io.dispatch import as_path, detect, find, load, read, write_content
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
 from stiefelsync.io.route import Route, plan_route
@@ -189,7 +189,7 @@ def clean(
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
     given = route.options["other"]
-    problem, original = route.read()
+    problem, original = load(route.source, route.reader, **route.options["read"])
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given)
     else:
@@ -198,7 +198,8 @@ def clean(
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
-        written = route.write(Content(found.matches_after, found.labels, adds, original), staged[route.target])
+        content = Content(found.matches_after, found.labels, adds, original)
+        written = write_content(content, staged[route.target], route.writer, like=route.model, **route.options["write"])
         counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
         if drawn is not None:
             plotting.save_to(staged[drawn], plotting.overview(result, found))
@@ -271,11 +272,11 @@ def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
 def _counts(found: Difference, written: Written, route: Route, output: Path) -> Counts:
     """Return what became of the matches of a file that a changed copy was written of, as that file counts them."""
     added = written.added if found.adds else found.n_kept + found.n_added - written.distinct
-    counted = None
+    conflicted: Iterable[int] = (found.counts.conflicts_before, found.counts.conflicts_after)
     if written.target and (written.merged or route.model != route.source or written.target != written.source):
         tables = (read(path, route.writer.name, **written.reading) for path in (route.model, output))
-        counted = tuple(conflicts(table).count for table in tables)
-    return found.counted_as(written.before, written.kept, added, counted)
+        conflicted = (conflicts(table).count for table in tables)
+    return Counts(written.before, written.kept, added, found.adds, *conflicted)
 
 
 def _lost(found: Difference, route: Route, written: Written | None) -> list[str]:

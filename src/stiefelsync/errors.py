@@ -112,8 +112,8 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     """
     known = list(known)
     close = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return InputError(f"unknown {kind} {name!r}; {hint}Known: {', '.join(known)}")
+    hint = f"; did you mean {close[0]!r}? Known: " if close else "; known: "
+    return InputError(f"unknown {kind} {name!r}{hint}{', '.join(known)}")
 
 
 def counted(n: int, noun: str) -> str:

@@ -127,8 +127,8 @@ BAD_OPTIONS = {
     "picture of unknown kind": (["--plot", "picture.bmp"], "must end in .png, .pdf or .svg"),
     "option misspelt": (["--option", "weightd=true"], "unknown option 'weightd'; did you mean 'weighted'?"),
     "images without a report": (["--images", "."], "none is wanted; name it with report= (here: --report)"),
-    "negative seed": (["--seed", "-1"], "--seed"),
-    "unknown flag": (["--metod", "fast"], "--metod"),
+    "negative seed": (["--seed", "-1"], "error: invalid value for '--seed'"),
+    "unknown flag": (["--metod", "fast"], "error: unknown option --metod; did you mean --method?\n"),
 }
 
 

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from stiefelsync._version import __version__
 from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain, print_anything
+from stiefelsync.cli.usage import UsageError, Verb, explain, forget_types
 from stiefelsync.errors import StiefelSyncError
 
 __all__ = ["app", "main"]
@@ -38,6 +39,21 @@ def _advice(error: StiefelSyncError, ctx: typer.Context) -> str:
 class Verbs(TyperGroup):
     """Turns what a user can cause into a message and an exit code: 1 a finding, 2 bad input, 130 interrupted."""
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        forget_types(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what comes before the verb."""
+        if not args:
+            return super().parse_args(ctx, args)  # which shows the help
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            complain("error", explain(error))
+            raise typer.Exit(BAD_INPUT) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         with warnings.catch_warnings():
@@ -47,6 +63,8 @@ class Verbs(TyperGroup):
                 return super().invoke(ctx)
             except BrokenPipeError:
                 raise  # the reader of our output has gone: nothing to complain about, and no one to complain to
+            except UsageError as error:
+                complain("error", explain(error))
             except StiefelSyncError as error:
                 complain("error", _advice(error, ctx))
             except OSError as error:
@@ -89,7 +107,7 @@ def program(
 
 
 for _verb in VERBS:
-    app.command(_verb.__name__.rpartition(".")[2])(_verb.run)
+    app.command(_verb.__name__.rpartition(".")[2], cls=Verb)(_verb.run)
 
 
 def _end(number: int, _: object) -> NoReturn:

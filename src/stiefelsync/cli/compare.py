@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv as csv_module
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from stiefelsync import io
 from stiefelsync.cli.options import (
     Certificate,
+    Features,
     Force,
     Format,
     Input,
@@ -61,6 +63,7 @@ def run(
     universe: Universe = "auto",
     format: Format = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
+    features: Features = None,
     option: Options = [],  # noqa: B006  typer copies it
     certificate: Certificate = False,
     quiet: Quiet = False,
@@ -75,7 +78,8 @@ def run(
 
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
     """
-    reader, given = io.detect(input) if format is None else find(format), parse_options(option)
+    began = time.perf_counter()
+    reader, given = io.detect(input) if format is None else find(format), parse_options(option, features)
     check_outputs([csv], reads=[input, truth, *reader.files_of(given)], force=force)
     problem = io.read(input, reader.name, **given)
     known = io.read_truth(input) if truth is None else _read_truth(truth)
@@ -106,6 +110,7 @@ def run(
     for row in rows:
         if row.error is not None:
             show(f"{row.method} did not run: {row.error}")
+    show(f"{number(time.perf_counter() - began, 2)} s in all")
 
 
 def _handed_over(rows: list[Comparison], problem: Matchings) -> str:

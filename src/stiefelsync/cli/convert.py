@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Add, Force, Format, Input, Json, Like, Options, Quiet, To, Unused, parse_options
+from stiefelsync.cli.options import (
+    Add,
+    Features,
+    Force,
+    Format,
+    Input,
+    Json,
+    Like,
+    Options,
+    Quiet,
+    To,
+    Unused,
+    parse_options,
+)
 from stiefelsync.cli.terminal import show, show_json
 
 __all__ = ["run"]
@@ -23,6 +36,7 @@ def run(
     to: To = None,
     like: Like = None,
     add: Add = None,
+    features: Features = None,
     option: Options = [],  # noqa: B006  typer copies it
     force: Force = False,
     quiet: Quiet = False,
@@ -36,7 +50,14 @@ def run(
     Example: stiefelsync convert tracks.csv new.db --like database.db
     """
     lost = io.convert(
-        input, output, source_format=format, target_format=to, like=like, add=add, force=force, **parse_options(option)
+        input,
+        output,
+        source_format=format,
+        target_format=to,
+        like=like,
+        add=add,
+        force=force,
+        **parse_options(option, features),
     )
     if json:
         show_json({"input": str(input), "output": str(output), "lost": lost})

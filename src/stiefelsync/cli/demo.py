@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from stiefelsync import io, plotting
-from stiefelsync.cli.options import Force, Json, Seed
+from stiefelsync.cli.options import Force, Json, Quiet, Seed
 from stiefelsync.cli.terminal import number, percent, program, progress, show, show_json, table
 from stiefelsync.datasets import synthetic
 from stiefelsync.datasets.cameras import CameraScene, camera_scene
@@ -37,6 +37,7 @@ def run(
         "stiefelsync-demo"
     ),
     force: Force = False,
+    quiet: Quiet = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -44,6 +45,7 @@ def run(
 
     Then solve one planted problem with and without the sparsity-promoting rotation: the paper's example.
     """
+    began = time.perf_counter()
     try:
         output.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -52,7 +54,7 @@ def run(
     pictures = {"matches": output / "demo.png", "sparsity": output / "sparsity.png"}
     check_outputs([*files.values(), *pictures.values()], force=force)
     scene = camera_scene(rng=seed)
-    with progress("synchronising 20 photographs") as callback:
+    with progress("synchronising 20 photographs", quiet=quiet) as callback:
         result = synchronise(scene.matchings, rng=seed, callback=callback)
     before, after = (_quality(x, scene.truth) for x in (scene.matchings, result.matchings()))
     panels, rows = _planted(seed)
@@ -71,11 +73,12 @@ def run(
             "seed": seed, "before": before, "after": after, "certificate": certificate, "seconds": result.timings,
             "planted": rows, "files": files, "hint": hint,
         })  # fmt: skip
-        return
-    _show_castle(scene, result, before, after)
-    _show_planted(rows)
-    show("", *(f"{name:9} {path}" for name, path in files.items()), *([] if hint is None else [hint]))
-    show("", f"next: {program()} inspect {files['problem']}", f"      {program()} compare {files['problem']}")
+    elif not quiet:
+        _show_castle(scene, result, before, after)
+        _show_planted(rows)
+        show("", *(f"{name:9} {path}" for name, path in files.items()), *([] if hint is None else [hint]))
+        show(f"{'time':9} {number(time.perf_counter() - began, 2)} s in all")
+        show("", f"next: {program()} inspect {files['problem']}", f"      {program()} compare {files['problem']}")
 
 
 def _quality(shown: Matchings, truth: NDArray[np.int64]) -> dict[str, Any]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Format, Input, Json, Options, Quiet, Seed, parse_options
+from stiefelsync.cli.options import Features, Format, Input, Json, Options, Quiet, Seed, parse_options
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.errors import counted
 from stiefelsync.matching.inspection import Inspection, inspect
 
 __all__ = ["run"]
 
-FINDING = 1
+FINDING = 1  # the exit code where something was found
 
 
 def run(
     input: Input,
     format: Format = None,
     max_conflicts: Annotated[
-        int | None, typer.Option("--max-conflicts", min=0, help="Exit with code 1 when there are more conflicts.")
+        int | None,
+        typer.Option("--max-conflicts", metavar="N", min=0, help="Exit with code 1 when there are more conflicts."),
     ] = None,
+    features: Features = None,
     option: Options = [],  # noqa: B006  typer copies it
     quiet: Quiet = False,
     json: Json = False,
@@ -35,7 +38,8 @@ def run(
 
     Example: stiefelsync inspect database.db --max-conflicts 0
     """
-    found = inspect(io.read(input, format, **parse_options(option)), rng=seed)
+    began = time.perf_counter()
+    found = inspect(io.read(input, format, **parse_options(option, features)), rng=seed)
     known = io.detect(input) if format is None else io.FORMATS[format]
     advice = [] if known.advice is None else known.advice(input)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
@@ -43,7 +47,8 @@ def run(
         told = {"worth": found.worth, "advice": advice, "max_conflicts": max_conflicts, "exceeded": exceeded}
         show_json({"input": str(input), **asdict(found), **told})
     elif not quiet:
-        show(facts(str(input), _lines(found)), *advice)
+        taken = {"time": f"{number(time.perf_counter() - began, 2)} s in all"}
+        show(facts(str(input), _lines(found) | taken), *advice)
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:
@@ -90,6 +95,6 @@ def _doubts(found: Inspection) -> dict[str, str]:
     if found.alone_share is not None and found.doubtful_share is not None and found.hopeless_pairs is not None:
         lines["doubtful"] = (
             f"{percent(found.alone_share)} of the matches move unlike their neighbours, "
-            f"{percent(found.doubtful_share)} more are doubtful; {counted(found.hopeless_pairs, 'pair')} mostly wrong"
+            f"{percent(found.doubtful_share)} more are doubtful; so are {counted(found.hopeless_pairs, 'whole pair')}"
         )
     return lines | {"worth it": found.worth}

@@ -10,21 +10,36 @@ from typing import Annotated, Any
 import typer
 
 from stiefelsync import io
+from stiefelsync.cli.standard_input import keep
 from stiefelsync.errors import InputError
+from stiefelsync.sync.method import METHODS
 
 __all__ = [
-    "Add", "Certificate", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options", "Quiet", "Seed",
-    "To", "Universe", "Unused", "parse_options", "parse_universe",
+    "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options",
+    "Quiet", "Seed", "To", "Universe", "Unused", "parse_options", "parse_universe",
 ]  # fmt: skip
 
-Input = Annotated[Path, typer.Argument(metavar="INPUT", help="File with matches.", show_default=False)]
-_FORMATS = ", ".join(io.FORMATS)
+Input = Annotated[
+    Path,
+    typer.Argument(metavar="INPUT", help="File with matches; - is standard input.", callback=keep, show_default=False),
+]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help=f"Format of the input; told from its content by default. One of {_FORMATS}."),
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help=f"Format of the input; told from its content by default. One of {', '.join(io.FORMATS)}.",
+        autocompletion=lambda: list(io.FORMATS),
+    ),
 ]
 To = Annotated[
-    str | None, typer.Option("--to", help=f"Format of the output; told from its ending by default. One of {_FORMATS}.")
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="NAME",
+        help="Format of the output, one of the same; told from its ending by default.",
+        autocompletion=lambda: list(io.FORMATS),
+    ),
 ]
 Like = Annotated[
     Path | None,
@@ -47,24 +62,36 @@ Quiet = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that are there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
-Unused = Annotated[int, typer.Option("--seed", min=0, help="Taken by every verb; this one draws nothing at random.")]
-Method = Annotated[str, typer.Option("--method", help="One of those listed by: stiefelsync methods.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn at random.")]
+Unused = Annotated[
+    int,
+    typer.Option("--seed", metavar="N", min=0, help="Taken by every verb; this one draws nothing at random."),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="One of those listed by: stiefelsync methods.",
+        autocompletion=lambda: list(METHODS),
+    ),
+]
 Universe = Annotated[
     str,
     typer.Option(
         "--universe",
-        metavar="auto|N",
+        metavar="N",
         help="Size of the universe, at most the number of points, or auto to estimate it.",
     ),
 ]
+Features = Annotated[Path | None, typer.Option("--features", help="hloc: the file of features the matches belong to.")]
 Images = Annotated[Path | None, typer.Option("--images", help="Folder of the photographs, for the report.")]
 Options = Annotated[
     list[str],
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="Further option of a format (docs/reference/formats.md) or of the method "
+        help="Further option of a format (see Formats in the documentation) or of the method "
         "(stiefelsync methods NAME lists them); may be repeated.",
     ),
 ]
@@ -86,15 +113,15 @@ def parse_universe(text: str) -> int | str:
         raise InputError(f"--universe must be a whole number or auto, got {text!r}") from None
 
 
-def parse_options(settings: Sequence[str]) -> dict[str, Any]:
-    """Return every ``name=value`` as the name of an option and its value.
+def parse_options(settings: Sequence[str], features: Path | None = None) -> dict[str, Any]:
+    """Return every ``name=value`` as the name of an option and its value, and the file of features if there is one.
 
     Examples
     --------
     >>> parse_options(["p=4", "merge-px=2.5"])
     {'p': 4, 'merge_px': 2.5}
     """
-    given = {}
+    given: dict[str, Any] = {} if features is None else {"features": features}
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")

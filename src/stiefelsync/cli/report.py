@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stiefelsync.cli.options import Force, Format, Images, Input, Json, Options, Quiet, Unused, parse_options
+from stiefelsync.cli.options import Features, Force, Format, Images, Input, Json, Options, Quiet, Unused, parse_options
 from stiefelsync.cli.terminal import show, show_json
 from stiefelsync.report import report_files
 
@@ -21,6 +21,7 @@ def run(
     images: Images = None,
     title: Annotated[str | None, typer.Option("--title", help="Headline of the page.")] = None,
     format: Format = None,
+    features: Features = None,
     option: Options = [],  # noqa: B006  typer copies it
     force: Force = False,
     quiet: Quiet = False,
@@ -32,7 +33,7 @@ def run(
     Example: stiefelsync report database.db clean.db -o changes.html --images photos
     """
     page = report_files(
-        input, after, output, images=images, title=title, format=format, force=force, **parse_options(option)
+        input, after, output, images=images, title=title, format=format, force=force, **parse_options(option, features)
     )
     if json:
         show_json({"input": str(input), "after": str(after), "output": str(page)})

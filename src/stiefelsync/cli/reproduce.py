@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stiefelsync.cli.options import Force, Json, Seed
-from stiefelsync.cli.terminal import complain, note, show, show_json, table, track
+from stiefelsync.cli.options import Force, Json, Quiet, Seed
+from stiefelsync.cli.terminal import complain, note, number, show, show_json, table, track
 from stiefelsync.datasets.fetch import find
 from stiefelsync.datasets.house import HOUSE
 from stiefelsync.experiments.experiment import Settings
@@ -31,11 +32,12 @@ def run(
         "reproduction"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="A small honest version, in minutes.")] = False,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes to run on.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes to run on.")] = 1,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Seeds per point; each experiment's own number by default.")
+        int | None,
+        typer.Option("--seeds", metavar="N", min=1, help="Seeds per point; each experiment's own number by default."),
     ] = None,
-    step: Annotated[int, typer.Option("--step", min=1, help="Step of k on the house sequence.")] = 20,
+    step: Annotated[int, typer.Option("--step", metavar="N", min=1, help="Step of k on the house sequence.")] = 20,
     photographs: Annotated[
         bool, typer.Option("--photographs/--no-photographs", help="Draw match lines over the photographs.")
     ] = True,
@@ -43,6 +45,7 @@ def run(
         bool, typer.Option("--download", help="Fetch the house sequence first, once, if it is not on this machine.")
     ] = False,
     force: Force = False,
+    quiet: Quiet = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -54,6 +57,7 @@ def run(
 
     Example: stiefelsync reproduce all --quick --output reproduction
     """
+    began = time.perf_counter()
     if download:
         find(HOUSE, download=True)
     settings = Settings(quick, seeds, seed, step, photographs)
@@ -69,6 +73,8 @@ def run(
         rows = [{"experiment": f.experiment, **asdict(f.verdict)} for f in findings]
         show_json({"index": str(index), "instances": len({task.key for task in todo.tasks}), "findings": rows})
         return
+    if quiet:
+        return
     show(
         table(
             "what became of the paper's claims",
@@ -77,4 +83,4 @@ def run(
             left=3,
         )
     )
-    note(f"figures and numbers: {index}")
+    note(f"figures and numbers: {index}; {number(time.perf_counter() - began, 2)} s in all")

@@ -12,6 +12,7 @@ from stiefelsync.cleaning import Cleaned, clean
 from stiefelsync.cli.options import (
     Add,
     Certificate,
+    Features,
     Force,
     Format,
     Images,
@@ -48,9 +49,7 @@ def run(
         Path | None, typer.Option("--report", help="Web page to write, which shows what changed.")
     ] = None,
     images: Images = None,
-    features: Annotated[
-        Path | None, typer.Option("--features", help="hloc: the file of features the matches belong to.")
-    ] = None,
+    features: Features = None,
     before_verification: Annotated[
         bool,
         typer.Option("--before-verification", help="COLMAP: clean the raw matches; pycolmap, if there, verifies them."),
@@ -60,11 +59,12 @@ def run(
         Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Find tracks in so many processes on this machine.")
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="Find tracks in so many processes on this machine."),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option("--scheduler", help="Find tracks on the workers of the Dask scheduler there."),
+        typer.Option("--scheduler", metavar="ADDRESS", help="Find tracks on the workers of the Dask scheduler there."),
     ] = None,
     certificate: Certificate = False,
     force: Force = False,
@@ -89,7 +89,7 @@ def run(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
             start=start, client=client, before_verification=before_verification,
-            **({} if features is None else {"features": features}) | parse_options(option),
+            **parse_options(option, features),
         )  # fmt: skip
     if json:
         show_json(done.as_dict() | {"seed": seed})

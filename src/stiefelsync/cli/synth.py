@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Force, Json, Seed
+from stiefelsync.cli.options import Force, Json, Quiet, Seed
 from stiefelsync.cli.terminal import facts, note, number, show, show_json
 from stiefelsync.datasets import synthetic
 from stiefelsync.io.dispatch import output_format
@@ -27,6 +27,7 @@ def run(
     error: Annotated[float, typer.Option(help="Error rate of the matches, σ.")] = 0.5,
     noise: Annotated[str, typer.Option(help="How matches go wrong: row, edge or mix.")] = "row",
     force: Force = False,
+    quiet: Quiet = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -45,5 +46,5 @@ def run(
     counts = {"objects": problem.n_objects, "points": problem.n_points, "matches": problem.n_matches}
     if json:
         show_json({"output": str(output), **counts, "truth": holds_truth, "seed": seed})
-    else:
+    elif not quiet:
         show(facts(f"wrote {output}", {name: number(count) for name, count in counts.items()}))

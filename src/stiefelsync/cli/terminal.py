@@ -24,6 +24,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
+from stiefelsync.cli.standard_input import named
 from stiefelsync.sync.method import Callback, Progress
 
 __all__ = [
@@ -69,7 +70,7 @@ def show(*parts: RenderableType) -> None:
     """Print tables and lines on stdout."""
     console = _console(sys.stdout)
     for part in parts:
-        console.print(Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+        console.print(Text(named(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
 
 
 def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -91,7 +92,7 @@ def note(message: str) -> None:
 def complain(kind: str, message: str) -> None:
     """Print an error or a warning on stderr, in one line as far as the message allows."""
     text = Text(f"{kind}: ", style="bold yellow" if kind == "warning" else "bold red")
-    _console(sys.stderr).print(text.append(message, style="not bold default"), soft_wrap=True)
+    _console(sys.stderr).print(text.append(named(message), style="not bold default"), soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Group:
@@ -101,7 +102,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
         made.add_column(name, justify="left" if n < left else "right", overflow="fold")
     for row in rows:
         made.add_row(*map(escape, row))
-    return Group(Text(title, style="bold"), made)
+    return Group(Text(named(title), style="bold"), made)
 
 
 def facts(title: str, pairs: Mapping[str, str]) -> Group:
@@ -111,7 +112,7 @@ def facts(title: str, pairs: Mapping[str, str]) -> Group:
     made.add_column(overflow="fold")
     for name, value in pairs.items():
         made.add_row(escape(name), escape(value))
-    return Group(Text(title, style="bold"), made)
+    return Group(Text(named(title), style="bold"), made)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -220,4 +221,4 @@ def _plain(value: Any) -> Any:
         return _plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return value if isinstance(value, int | float | bool | None) else named(str(value))

@@ -1,0 +1,23 @@
+"""The version is told at once: without NumPy, SciPy or Typer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import stiefelsync
+
+
+def test_the_version_needs_no_library():
+    program = (
+        "import sys; from stiefelsync._start import main; sys.argv[1:] = ['--version']; main();"
+        "print(*sorted({'numpy', 'scipy', 'typer', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [stiefelsync.__version__, ""]
+
+
+def test_all_else_is_for_the_command_line():
+    program = "import sys; from stiefelsync._start import main; sys.argv[1:] = ['methods', '--json']; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "accurate" in done.stdout
