@@ -18,7 +18,7 @@ def orthonormalise(A: Tensor) -> Tensor:
 
     Parameters
     ----------
-    A : (*batch, m, d)
+    A : (..., m, d)
 
     Notes
     -----
@@ -78,7 +78,7 @@ class _Polar(torch.autograd.Function):
 
 
 def polar(A: Tensor) -> Tensor:
-    """Return the orthogonal polar factor of A, shape (*batch, d, d); differentiable once.
+    """Return the orthogonal polar factor of A, shape (..., d, d); differentiable once.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    B : (*batch, …)
+    B : (..., …)
     dims
         Dimensions that belong to one system; every index of the others is a system of its own.
     scale
@@ -164,13 +164,13 @@ def lowest_eigenvalue(
     Parameters
     ----------
     product
-        x ↦ A x for (*batch, m, 1) tensors.
-    start : (*batch, m, 1)
+        x ↦ A x for (..., m, 1) tensors.
+    start : (..., m, 1)
         Random.
 
     Returns
     -------
-    value, residual : (*batch,)
+    value, residual : (...)
 
     Examples
     --------

@@ -41,7 +41,7 @@ def subspace(values: Tensor, V: Tensor, pattern: Pattern | None) -> Tensor:
     ----------
     values
         A, as :func:`~stiefelsync.torch.operators.symmetric` has it.
-    V : (*batch, m, d)
+    V : (..., m, d)
         Orthonormal columns that solve (1).
 
     Notes
@@ -57,7 +57,7 @@ def stationary(V: Tensor, U: Tensor, p: int) -> Tensor:
 
     Parameters
     ----------
-    V, U : (*batch, m, d)
+    V, U : (..., m, d)
         Orthonormal bases of one subspace, U solving (2).
     """
     return _Stationary.apply(V, U, p)

@@ -13,11 +13,11 @@ from stiefelsync.torch.algebra import orthonormalise, polar
 __all__ = ["STEPS", "Settings", "gradient_matrix", "iterate", "pivots", "rotate_iterate"]
 
 Step: TypeAlias = Callable[[Tensor], Tensor]
-"""h(U) ↦ Z(U), both (*batch, d, d)."""
+"""h(U) ↦ Z(U), both (..., d, d)."""
 
 
 def gradient_matrix(U: Tensor, p: int) -> Tensor:
-    """Return h(U) = Uᵀ(U.^(p−1)), shape (*batch, d, d)."""
+    """Return h(U) = Uᵀ(U.^(p−1)), shape (..., d, d)."""
     return U.mT @ U ** (p - 1)
 
 
@@ -79,9 +79,9 @@ def iterate(
     ----------
     multiply
         U ↦ A U.
-    U : (*batch, m, d)
+    U : (..., m, d)
         The start; it need not be orthonormal.
-    shift : (*batch, 1, 1)
+    shift : (..., 1, 1)
     callback
         Sees every iterate; a true answer stops the run.
 
@@ -119,7 +119,7 @@ def rotate_iterate(
 
     Parameters
     ----------
-    U : (*batch, m, d)
+    U : (..., m, d)
         Orthonormal columns.
     """
     turn = STEPS[step]
@@ -136,7 +136,7 @@ def rotate_iterate(
 
 
 def pivots(V: Tensor) -> Tensor:
-    """Return d rows of V that differ most, as column-pivoted QR of Vᵀ finds them, shape (*batch, d).
+    """Return d rows of V that differ most, as column-pivoted QR of Vᵀ finds them, shape (..., d).
 
     Examples
     --------

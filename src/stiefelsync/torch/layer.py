@@ -37,7 +37,7 @@ def universe_basis(
 
     Returns
     -------
-    U : (*batch, m, d)
+    U : (..., m, d)
         Orthonormal columns, for blocks m = k·n; rows of padding are zero.
 
     Examples
@@ -73,7 +73,7 @@ def synchronise(
 
     Parameters
     ----------
-    W : (m, m), (B, m, m) or (*batch, k, k, n, n)
+    W : (m, m), (B, m, m) or (..., k, k, n, n)
         Soft matches, non-negative: block (i, j) says how far points of object i match points of object j. Symmetrised;
         blocks on the diagonal are taken as the identity whatever they hold. A matrix (m, m) may be sparse COO or CSR.
     sizes : (k,) int, or one row per problem of the batch, or None
@@ -83,7 +83,7 @@ def synchronise(
         Universe points.
     tau
         Temperature, relative to the score 1 that a point of an average universe point has without noise.
-    mask : bool, (*batch, k, n) for blocks or (*batch, m), optional
+    mask : bool, (..., k, n) for blocks or (..., m), optional
         Points to take, of those that sizes allow.
     solver : {"two-stage", "sparse-stiefel"}
         Subspace, then polar rotations from a start without chance; or the paper's Algorithm 1.
@@ -96,7 +96,7 @@ def synchronise(
 
     Returns
     -------
-    P : (m, d), (B, m, d) or (*batch, k, n, d)
+    P : (m, d), (B, m, d) or (..., k, n, d)
         Rows sum to one (zero for padding), columns to at most one in every object.
 
     Notes
@@ -142,7 +142,7 @@ class Synchronise(nn.Module):
         self.d, self.options = d, options
 
     def forward(self, W: Tensor, sizes: Sizes = None, mask: Tensor | None = None) -> Tensor:
-        """Return the soft assignment of the points that W, shape (*batch, k, k, n, n) or (m, m), matches."""
+        """Return the soft assignment of the points that W, shape (..., k, k, n, n) or (m, m), matches."""
         return synchronise(W, sizes, self.d, mask=mask, **self.options)
 
     def extra_repr(self) -> str:

@@ -20,14 +20,14 @@ def cycle_consistency_loss(W: Tensor, sizes: Sizes = None, *, mask: Tensor | Non
 
     Parameters
     ----------
-    W : (m, m), (B, m, m) or (*batch, k, k, n, n)
+    W : (m, m), (B, m, m) or (..., k, k, n, n)
         Soft matches between 0 and 1; blocks on the diagonal are ignored.
     sizes, mask
         As for :func:`synchronise`.
 
     Returns
     -------
-    loss : (*batch,)
+    loss : (...)
         Between 0 and 1; 0 where nothing is composed.
 
     Notes

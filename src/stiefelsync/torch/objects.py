@@ -16,7 +16,7 @@ from stiefelsync.sync.rounding import project
 
 __all__ = ["Layout", "Sizes", "hard_labels", "pairwise", "to_blocks", "to_matrix"]
 
-Sizes: TypeAlias = Tensor | Sequence[int] | NDArray[np.integer] | None
+Sizes: TypeAlias = "Tensor | Sequence[int] | NDArray[np.integer] | None"
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Layout:
 
     Attributes
     ----------
-    rows : (*batch, k, n) int64
+    rows : (..., k, n) int64
         Row of each point in the matrix, 0 where there is no point.
-    mask : (*batch, k, n) bool
+    mask : (..., k, n) bool
         Whether there is a point.
-    owner : (*batch, m) int64
+    owner : (..., m) int64
         Object of every row, -1 for padding.
     blocks
         Whether the caller thinks in (k, k, n, n) blocks.
@@ -42,12 +42,12 @@ class Layout:
 
     @property
     def real(self) -> Tensor:
-        """Which rows are points, shape (*batch, m)."""
+        """Which rows are points, shape (..., m)."""
         return self.owner >= 0
 
     @classmethod
     def of(cls, shape: Sequence[int], sizes: Sizes, mask: Tensor | None, device: torch.device) -> Layout:
-        """Return the layout of a matrix, shape (m, m) or (B, m, m), or of blocks, shape (*batch, k, k, n, n)."""
+        """Return the layout of a matrix, shape (m, m) or (B, m, m), or of blocks, shape (..., k, k, n, n)."""
         if len(shape) < 4:
             return cls._of_matrix(shape, sizes, mask, device)
         *batch, k, k2, n, n2 = shape
@@ -95,7 +95,7 @@ class Layout:
         return cls(rows, real, owner, False)
 
     def gather(self, U: Tensor) -> Tensor:
-        """Return the (*batch, m, d) rows as (*batch, k, n, d), zeros where there is no point."""
+        """Return the (..., m, d) rows as (..., k, n, d), zeros where there is no point."""
         if self.blocks:
             out = U.reshape(*U.shape[:-2], *self.rows.shape[-2:], U.shape[-1])
         else:
@@ -104,7 +104,7 @@ class Layout:
         return torch.where(self.mask[..., None], out, 0.0)
 
     def scatter(self, P: Tensor) -> Tensor:
-        """Return (*batch, k, n, d) in the caller's form: the same, or (*batch, m, d)."""
+        """Return (..., k, n, d) in the caller's form: the same, or (..., m, d)."""
         if self.blocks:
             return P
         flat = (P * self.mask[..., None]).flatten(-3, -2)
@@ -121,7 +121,7 @@ def _counts(sizes: Sizes, device: torch.device) -> Tensor:
 
 
 def to_matrix(X: Tensor) -> Tensor:
-    """Return a (*batch, k, k, n, n) tensor of blocks, as pygmtools has it, as one (*batch, k·n, k·n) matrix.
+    """Return a (..., k, k, n, n) tensor of blocks, as pygmtools has it, as one (..., k·n, k·n) matrix.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def to_matrix(X: Tensor) -> Tensor:
 
 
 def to_blocks(W: Tensor, k: int) -> Tensor:
-    """Return a (*batch, k·n, k·n) matrix as (*batch, k, k, n, n) blocks.
+    """Return a (..., k·n, k·n) matrix as (..., k, k, n, n) blocks.
 
     Examples
     --------
@@ -148,13 +148,13 @@ def to_blocks(W: Tensor, k: int) -> Tensor:
 
 
 def pairwise(P: Tensor) -> Tensor:
-    """Return the matches that an assignment implies, P_i P_jᵀ, as blocks (*batch, k, k, n, n).
+    """Return the matches that an assignment implies, P_i P_jᵀ, as blocks (..., k, k, n, n).
 
     Blocks on the diagonal are the identity on the points there are, as in :func:`stiefelsync.io.to_tensor`.
 
     Parameters
     ----------
-    P : (*batch, k, n, d)
+    P : (..., k, n, d)
         Soft or hard assignment; zero rows are padding.
 
     Examples
@@ -178,14 +178,14 @@ def hard_labels(P: Tensor, sizes: Sizes = None) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    P : (*batch, k, n, d) or, with sizes, (m, d) or (B, m, d)
+    P : (..., k, n, d) or, with sizes, (m, d) or (B, m, d)
         As :func:`synchronise` returns it; zero rows are padding.
     sizes
         Points per object as given to :func:`synchronise`, None for the form (k, n, d).
 
     Returns
     -------
-    labels : (*batch, k, n) or (m,) or (B, m) int64
+    labels : (..., k, n) or (m,) or (B, m) int64
         -1 where there is no point.
 
     Examples

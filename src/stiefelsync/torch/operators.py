@@ -37,7 +37,7 @@ class Pattern:
     batch: tuple[int, ...]
 
     def product(self, values: Tensor, U: Tensor) -> Tensor:
-        """Return the matrix of these values times U, shape (*batch, m, c), outside of autograd."""
+        """Return the matrix of these values times U, shape (..., m, c), outside of autograd."""
         flat = U.reshape(-1, U.shape[-1])
         with warnings.catch_warnings():  # torch calls its own CSR product a beta feature, once per process
             warnings.simplefilter("ignore", UserWarning)
@@ -52,7 +52,7 @@ def symmetric(W: Tensor) -> tuple[Tensor, Pattern | None]:
 
     Parameters
     ----------
-    W : (*batch, m, m)
+    W : (..., m, m)
         float32 or float64; strided, or sparse COO or CSR.
 
     Returns

@@ -25,16 +25,16 @@ def sinkhorn(S: Tensor, mask: Tensor | None = None, *, max_iter: int = 1000, tol
 
     Parameters
     ----------
-    S : (*batch, n, d)
+    S : (..., n, d)
         Scores divided by the temperature, n ≤ d.
-    mask : (*batch, n) bool, optional
+    mask : (..., n) bool, optional
         Which rows are points; the others are zero in the result.
     max_iter, tol
         Iterations end when no column sum, slack included, is further than `tol` from one.
 
     Returns
     -------
-    P : (*batch, n, d)
+    P : (..., n, d)
         Rows sum to one exactly, columns to at most one up to `tol`, unless `max_iter` comes first.
 
     Notes
@@ -90,12 +90,12 @@ class _Sinkhorn(torch.autograd.Function):
 
 
 def _free(S: Tensor, mask: Tensor) -> Tensor:
-    """Return the number of slack rows, shape (*batch, 1, 1)."""
+    """Return the number of slack rows, shape (..., 1, 1)."""
     return (S.shape[-1] - mask.sum(-1))[..., None, None].to(S.dtype)
 
 
 def _scale(K: Tensor, slack: Tensor, free: Tensor) -> Tensor:
-    """Return the column factors, shape (*batch, 1, d), after some iterations on the kernel K with unit row sums."""
+    """Return the column factors, shape (..., 1, d), after some iterations on the kernel K with unit row sums."""
     u, w = torch.ones_like(K[..., :1]), torch.ones_like(free)
     for _ in range(_INNER):
         v = 1 / (u.mT @ K + w * slack).clamp(min=_LEAST)
@@ -112,7 +112,7 @@ def _balance(P: Tensor, free: Tensor, beta: Tensor) -> Tensor:
 
 
 class _Balance(torch.autograd.Function):
-    """The solution β, shape (*batch, 1, d), of ``(I − PᵀP − s sᵀ/free) β = B``."""
+    """The solution β, shape (..., 1, d), of ``(I − PᵀP − s sᵀ/free) β = B``."""
 
     @staticmethod
     def forward(P: Tensor, free: Tensor, B: Tensor) -> Tensor:

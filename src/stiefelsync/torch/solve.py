@@ -62,7 +62,7 @@ def sparse_stiefel(
 
     Parameters
     ----------
-    W : (*batch, m, m)
+    W : (..., m, m)
         float32 or float64 on any device; strided, sparse COO or sparse CSR. Symmetrised.
     d
         Columns of U, 1 ≤ d < m.
@@ -71,11 +71,11 @@ def sparse_stiefel(
     step : {"gradient", "polar", "none"}
         How U is turned: the paper's step, the polar factor of h(U), or not at all (Orthogonal Iteration).
     sense : {"max", "min"}
-    U0 : (*batch, m, d), optional
+    U0 : (..., m, d), optional
         Start, of full rank; standard normal by default, drawn as the NumPy solver draws it.
     tol, max_iter, extra_iter
         As for the NumPy solver.
-    rows : (*batch, m) bool, optional
+    rows : (..., m) bool, optional
         Which rows of a padded batch are real. The others must be zero in W, and are zero in U.
     gradient : {"implicit", "unroll"}
         Differentiate the conditions that hold at the solution, with O(m·d) memory whatever the number of iterations;
@@ -90,7 +90,7 @@ def sparse_stiefel(
 
     Returns
     -------
-    U : (*batch, m, d)
+    U : (..., m, d)
 
     Warns
     -----
@@ -146,7 +146,7 @@ def two_stage(
         Stage one. "auto": eigh for dense matrices of up to 2000 rows.
     rotation : {"polar", "gradient", "none"}
         Stage two's step.
-    U0 : (*batch, m, d), optional
+    U0 : (..., m, d), optional
         Stage two starts at the basis nearest to it. By default at the basis nearest to d rows that differ most
         (column-pivoted QR), which depends on the subspace alone: the answer is then a function of W without chance.
     tol, max_iter
@@ -160,7 +160,7 @@ def two_stage(
 
     Returns
     -------
-    U : (*batch, m, d)
+    U : (..., m, d)
 
     Notes
     -----
@@ -200,7 +200,7 @@ def rotate(
 
     Parameters
     ----------
-    V : (*batch, m, d)
+    V : (..., m, d)
         Orthonormal columns.
     U0, tol, max_iter, gradient
         As for :func:`two_stage`, of which this is stage two.
