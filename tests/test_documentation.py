@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import pickle
 import re
 import shlex
 import shutil
@@ -78,7 +80,26 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, size in zip(named.names or (), named.sizes, strict=True):
             features[f"{name}/keypoints"] = np.random.default_rng(0).uniform(0, 640, (size, 2))
     io.write(named, folder / "matches.h5", "hloc")
+    write_positions(folder)
     return folder
+
+
+def write_positions(folder: Path) -> None:
+    """Write what programs without keypoints and OpenSfM give: pairs.npz with cameras.csv, and a folder matches."""
+    rng = np.random.default_rng(0)
+    points, names = rng.uniform(50, 450, (40, 2)), [f"{i}.jpg" for i in range(4)]
+    pairs = {
+        f"{names[i]}|{names[j]}": np.hstack([points + 5 * i, points + 5 * j]) + rng.normal(scale=0.5, size=(40, 4))
+        for i in range(4)
+        for j in range(i + 1, 4)
+    }
+    np.savez(folder / "pairs.npz", **pairs)
+    (folder / "cameras.csv").write_text("name,model,width,height,params\n*,SIMPLE_PINHOLE,640,480,500 320 240\n")
+    (folder / "matches").mkdir()
+    same = np.stack([np.arange(40)] * 2, axis=1)
+    for i, name in enumerate(names[:-1]):
+        with gzip.open(folder / "matches" / f"{name}_matches.pkl.gz", "wb") as file:
+            pickle.dump(dict.fromkeys(names[i + 1 :], same), file)
 
 
 @pytest.mark.parametrize("page", with_blocks("python"), ids=identify)
@@ -144,3 +165,35 @@ def test_what_the_page_names_is_there(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in link and not {"gallery", "command-line.md"} & set(Path(link).parts):
             assert (page.parent / link).exists(), link
+
+
+# Figures of a line of the README in its order: page, beginning of a row there, column.
+FIGURES = {
+    "125 problems": [
+        ("accuracy", "| **mean of the suite**", column)
+        for column in ("input", "accurate", "sparse-stiefel", "matchals")
+    ],
+    "200,000 keypoints": [("large", "| 30% |", column) for column in ("union-find fscore", "fscore")],
+    "COLMAP, *entry*": [
+        ("poses", f"| entry | verified | incremental | {recipe} |", "AUC@1°") for recipe in ("original", "sync")
+    ],
+    "COLMAP, *fountain*": [
+        ("poses", f"| fountain | verified | incremental | {recipe} |", "AUC@1°") for recipe in ("original", "sync")
+    ],
+    "three objects": [("shapes", "| three |", column) for column in ("input", "accurate")],
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_readme_has_the_figures_of_the_pages(name: str) -> None:
+    (line,) = [x for x in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if x.startswith(f"| {name}")]
+    assert re.findall(r"(?<!\d)\.\d{3}", line) == [figure(*place) for place in FIGURES[name]]
+
+
+def figure(page: str, begin: str, column: str) -> str:
+    """Return a number of the first table on a page that has such a row, to three digits."""
+    lines = (ROOT / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    at = next(n for n, text in enumerate(lines) if text.startswith(begin))
+    head = max(n for n, text in enumerate(lines[:at]) if text.startswith("|---")) - 1
+    names, cells = ([cell.strip("* ") for cell in lines[n].split("|")] for n in (head, at))
+    return f"{float(cells[names.index(column)]):.3f}".lstrip("0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -40,3 +41,26 @@ def test_no_upper_bound_keeps_users_from_installing():
     extras = {name: texts for name, texts in project["optional-dependencies"].items() if name != "dev"}
     everything = [*project["dependencies"], *(text for texts in extras.values() for text in texts)]
     assert [text for text in everything if re.search(r"==|<|~=", text)] == []
+
+
+def test_every_requirement_is_imported_by_some_module():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {
+        name: texts for name, texts in project["optional-dependencies"].items() if name not in ("dev", "docs", "all")
+    }
+    required = {re.split(r"[\[>]", text)[0] for texts in (project["dependencies"], *extras.values()) for text in texts}
+    modules = {"pillow": "PIL", "dask": "distributed"}  # of dask its extra is what is asked for
+    imported = {
+        name.partition(".")[0]
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imports(node)
+    }
+    assert {name for name in required if modules.get(name, name) not in imported} == set()
+
+
+def imports(node: ast.AST) -> list[str]:
+    """Return the modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []

@@ -24,6 +24,7 @@ from stiefelsync.report import render, write_report
 from stiefelsync.report.pictures import find_images, take_pictures
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.tracks.decisions import MatchesByRule, TracksDetails
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -124,7 +125,7 @@ def test_what_would_follow_is_not_counted_as_part_of_the_answer(plain: Synchroni
 
 
 def test_why_matches_were_removed(plain: Synchronisation) -> None:
-    outcome = Outcome(labels=plain.labels, details={"points": {}, "matches": {"unsupported": 3}})
+    outcome = Outcome(labels=plain.labels, details=TracksDetails({}, MatchesByRule(0, 0, 0, 3), 0, 0, 0, 0.0))
     page = render(plain.difference, Synchronisation(plain.input, "tracks", outcome, plain.universe_size))
     others = plain.input.n_matches - int(plain.kept.sum()) - 3
     assert f"3 move unlike their neighbours, {others} contradict the tracks" in page

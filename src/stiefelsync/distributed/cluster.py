@@ -53,7 +53,10 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
     if workers is None or workers < 1:
         raise InputError(f"the number of workers must be at least 1, got {workers}")
     options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    from dask import config
+
     with (
+        config.set({"distributed.worker.profile.enabled": False}),  # it looks at every thread every 10 ms
         module.LocalCluster(**options, memory_limit=memory or 0) as local,
         module.Client(local, set_as_default=False) as client,
     ):
@@ -69,19 +72,16 @@ def on_workers(client: Any) -> Run:
 
     def run(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
         waiting: deque[Any] = deque()
+        most = (1 + _AHEAD) * max(sum(client.nthreads().values()), 1)
         for source, part, *rest in tasks:
             small = _narrowed(source, part)
             waiting.append(client.submit(function, *small, *rest, pure=False, retries=2))
-            while len(waiting) >= (1 + _AHEAD) * max(_threads(client), 1):
+            while len(waiting) >= most:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
     return run
-
-
-def _threads(client: Any) -> int:
-    return sum(client.nthreads().values())
 
 
 def _narrowed(source: Any, part: Part) -> tuple[Any, Part]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["POWERS"]
 
 POWER3 = replace(OURS, label="Ours, p = 3")
-MOSTLY = 0.25
+MOSTLY = 0.25  # share of negative weight below which U counts as mostly nonnegative
 COMPARED = (POWER3, POWER4, SUBGRADIENT)
 
 

@@ -22,6 +22,7 @@ from stiefelsync.stiefel.result import State
 from stiefelsync.stiefel.secondary import sparsity
 from stiefelsync.stiefel.solve import sparse_stiefel
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.methods.subgradient import SubgradientDetails
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.synchronise import synchronise
 
@@ -131,9 +132,9 @@ def _synchronise(task: Task) -> dict[str, Any]:
     else:
         result["cycle_error"] = cycle_error(answer.matchings(), max_triplets=2000).value
     U = answer.outcome.U
-    if "signs" in answer.outcome.details:
+    if isinstance(answer.outcome.details, SubgradientDetails):
         # The method turned columns of its U over before projecting; what it found by itself is of interest, too.
-        U = U * answer.outcome.details["signs"]
+        U = U * answer.outcome.details.signs
         result["fscore_unsigned"] = score(project(U, problem.sizes), truth).fscore
     if U is not None:
         result.update(_shape(U))

@@ -65,7 +65,7 @@ def report_files(
         readers[0].check_comparable(old, new)
     if found.after.conflicts and not found.before.conflicts:
         warnings.warn(
-            f"{new} holds {counted(found.after.conflicts, 'track')} that contradict themselves and {old} none;"
+            f"{new} holds {counted(found.after.conflicts, 'conflicting track')} and {old} none;"
             " the matches before synchronisation are named first: were they swapped?",
             stacklevel=2,
         )

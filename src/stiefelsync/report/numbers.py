@@ -60,7 +60,12 @@ def track_bins(found: Difference, limit: int = 20) -> list[TrackBin]:
     longest = int(max(before.max(initial=1), after.max(initial=1)))
     if longest < 2:
         return []
-    edges = _bin_edges(longest, limit)
+    edges = np.arange(2, longest + 2, dtype=np.int64)
+    if longest - 1 > limit:
+        grouped = limit // 3
+        single = limit - grouped
+        tail = np.geomspace(2 + single, longest + 1, grouped + 1).round().astype(np.int64)
+        edges = np.unique(np.concatenate([edges[:single], tail]))
     counts = [np.histogram(lengths, edges)[0] for lengths in (before, before[found.before.conflicted], after)]
     return [
         TrackBin(int(low), int(high) - 1, int(a), int(c), int(b))
@@ -102,13 +107,3 @@ def match_matrix(found: Difference, limit: int = 256) -> tuple[Ints, dict[str, N
         half = np.bincount(a * n + b, minlength=n * n).reshape(n, n)
         counts[key] = (half + half.T - np.diag(half.diagonal())).astype(np.uint32)
     return np.minimum(np.arange(n + 1) * width, k), counts
-
-
-def _bin_edges(longest: int, limit: int) -> Ints:
-    """Return edges over 2..longest: bins of one, then of growing width when there are too many lengths."""
-    if longest - 1 <= limit:
-        return np.arange(2, longest + 2, dtype=np.int64)
-    grouped = limit // 3
-    single = limit - grouped
-    tail = np.geomspace(2 + single, longest + 1, grouped + 1).round().astype(np.int64)
-    return np.asarray(np.unique(np.concatenate([np.arange(2, 2 + single), tail])))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["check_page", "render", "write_report"]
 
 MAX_MATCHES = 150_000  # in the viewer: at most 5 MB
-PHOTOGRAPH_BYTES = 7_000_000
+PHOTOGRAPH_BYTES = 7_000_000  # all of them together, so that a page stays below 15 MB
 MAX_ROWS = 400  # of the table of objects
 OPEN_CONFLICTS = 4  # shown at once; the others unfold
 MAX_LISTED = 200  # names in a note or a list of what was left out
@@ -168,7 +168,9 @@ def render(
     names = found.input.names or [str(i) for i in range(found.input.n_objects)]
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
-    pictures, missing = _pictures(found, worst, table.objects[table.embedded], images)
+    pictures, missing = None, list[str]()
+    if images is not None:
+        pictures, missing = _pictures(found, worst, table.objects[table.embedded], images)
     noun = "image" if pictures and (pictures.sizes or found.input.coordinates is None) else "object"
     script, style = (_resource(f"report.{ending}") for ending in ("js", "css"))
     rendered: str = template.render(
@@ -219,12 +221,8 @@ def _data(
     }
 
 
-def _pictures(
-    found: Difference, worst: Sequence[Conflict], pairs: Any, folder: Path | None
-) -> tuple[Pictures | None, list[str]]:
+def _pictures(found: Difference, worst: Sequence[Conflict], pairs: Any, folder: Path) -> tuple[Pictures, list[str]]:
     """Take the pictures the page needs, and say which are missing."""
-    if folder is None:
-        return None, []
     names = found.input.names
     if names is None:
         raise InputError("images are found by the names of the objects, but these objects have no names")

@@ -75,7 +75,7 @@ def facts(
         third = f", {doubtful:,} are doubtful" if doubtful else ""
         listed.append(("Removed", f"{unlike:,} move unlike their neighbours, {others}{third}"))
     if hopeless := figures.get("hopeless_pairs"):
-        listed.append(("Mostly wrong pairs", ", ".join(f"{a} – {b}" for a, b in hopeless)))
+        listed.append(("Pairs doubtful as a whole", ", ".join(f"{a} – {b}" for a, b in hopeless)))
     return listed
 
 
