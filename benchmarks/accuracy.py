@@ -15,7 +15,9 @@ import os
 import time
 import warnings
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -98,14 +100,29 @@ def read(path: Path) -> list[Line]:
         return [Line(**{name: kinds[name](value) for name, value in row.items()}) for row in csv.DictReader(file)]
 
 
-def run(path: Path, settings: list[str], universes: list[str], methods: list[str], jobs: int) -> None:
+@contextmanager
+def workers(jobs: int, scheduler: str | None) -> Iterator[Executor]:
+    """Yield who does the work: processes on this machine, or the workers of a Dask scheduler."""
+    if scheduler is None:
+        with ProcessPoolExecutor(jobs) as pool:
+            yield pool
+        return
+    from stiefelsync.distributed.cluster import cluster
+
+    with cluster(scheduler=scheduler) as client:
+        yield client.get_executor()
+
+
+def run(
+    path: Path, settings: list[str], universes: list[str], methods: list[str], jobs: int, scheduler: str | None = None
+) -> None:
     """Make the missing lines, several instances at a time, and append each as soon as it is there."""
     done = {line.key for line in read(path)}
     todo = [(s, seed, u, m) for m in methods for u in universes for s in settings for seed in SEEDS]
     todo = [key for key in todo if key not in done]
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file, ProcessPoolExecutor(jobs) as pool:
+    with path.open("a", newline="", encoding="utf-8") as file, workers(jobs, scheduler) as pool:
         writer = csv.DictWriter(file, [f.name for f in fields(Line)])
         if fresh:
             writer.writeheader()
@@ -174,10 +191,11 @@ def main() -> None:
     parser.add_argument("--settings", nargs="+", default=SUITE, help='such as "row 30 25 .6 .5"')
     parser.add_argument("--output", type=Path, default=Path("accuracy.csv"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of Dask workers that can import this package")
     parser.add_argument("--table", action="store_true", help="only print the table of the lines that are there")
     options = parser.parse_args()
     if not options.table:
-        run(options.output, options.settings, options.universe, options.methods, options.jobs)
+        run(options.output, options.settings, options.universe, options.methods, options.jobs, options.scheduler)
     print(table(read(options.output)))
 
 

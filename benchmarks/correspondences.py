@@ -4,6 +4,10 @@
 both positions of every match, forgets the keypoints, and asks which positions are found to be of one track. The truth
 is what method `tracks` finds with the keypoints known (`doubt=0`), those in the very same place counting as one: SIFT
 gives one for each orientation, which no position tells apart.
+
+Two ceilings go with it, of programs that know what no program can: one is told the true positions of all keypoints and
+takes every end for the nearest of its image; the other is told all true matches as well, and takes every correspondence
+for the nearest of its pair of images.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.sync.tracks.keypoints import find_keypoints
@@ -90,11 +95,37 @@ def kruskal(problem: Matchings) -> Ints:
     return np.array([root(x) for x in range(problem.n_points)])
 
 
+def nearest_keypoints(problem: Matchings, xy: NDArray[np.float64], ends: Ints) -> Ints:
+    """Return for both ends of every correspondence, shape (M, 2), the nearest of the true keypoints `ends`."""
+    assert problem.coordinates is not None
+    found = np.empty_like(ends)
+    owner = problem.point_objects[ends]
+    for image in range(problem.n_objects):
+        here = owner == image
+        known = np.unique(ends[here])
+        found[here] = known[cKDTree(problem.coordinates[known]).query(xy[here])[1]]
+    return found
+
+
+def nearest_matches(problem: Matchings, xy: NDArray[np.float64], ends: Ints, start: Ints) -> Ints:
+    """Return for every correspondence, shape (M, 2), the nearest of the true matches `ends` of its pair of images."""
+    assert problem.coordinates is not None
+    found = np.empty_like(ends)
+    for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
+        true = problem.coordinates[ends[first:last]].reshape(-1, 4)
+        found[first:last] = ends[first:last][cKDTree(true).query(xy[first:last].reshape(-1, 4))[1]]
+    return found
+
+
 def row(problem: Matchings, noise: float) -> list[float]:
-    """Return the fscores of our tracks and of every rival's."""
+    """Return the fscores of our tracks, of the two ceilings, and of every rival's."""
     place, merged = identities(problem)
-    truth = synchronise(merged, method="tracks", doubt=0).labels[place[problem.endpoints]].ravel()
+    labels, ends = synchronise(merged, method="tracks", doubt=0).labels, place[problem.endpoints]
+    truth = labels[ends].ravel()
     pairs = jittered(problem, noise)
+    xy = np.concatenate(list(pairs.values())).reshape(-1, 2, 2)
+    told = nearest_keypoints(merged, xy, ends), nearest_matches(merged, xy, ends, problem.pair_start)
+    ceilings = [fscore(labels[guess].ravel(), truth) for guess in told]
     found = find_keypoints(pairs, problem.n_objects)
     ours = synchronise(found.matchings, method="tracks", doubt=0).labels[found.of_ends].ravel()
     rivals = [
@@ -102,15 +133,15 @@ def row(problem: Matchings, noise: float) -> list[float]:
         for rule in ("union-find", "kruskal")
         for cell in CELLS
     ]
-    return [fscore(ours, truth), *rivals]
+    return [fscore(ours, truth), *ceilings, *rivals]
 
 
 def main() -> None:
     """Print the table."""
     argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0]).parse_args()
     grids = " | ".join(f"{rule}, {cell} px" for rule in ("union-find", "Kruskal") for cell in CELLS)
-    print(f"| scene | noise, px | ours | {grids} |")
-    print("|---|---|" + "---|" * 7)
+    print(f"| scene | noise, px | ours | keypoints told | matches told | {grids} |")
+    print("|---|---|" + "---|" * 9)
     for scene in SCENES:
         problem = io.read(Path(os.environ["STIEFELSYNC_DATA"]) / "strecha" / scene / "verified.db")
         for noise in NOISE:

@@ -1,6 +1,6 @@
 """Why few objects are hard: what the likelihood thinks of the truth, and what an oracle's start would reach.
 
-    python -m benchmarks.few_objects
+    python -m benchmarks.few_objects [--settings "row 3 25 .8 .3"]
 
 For every instance: fscore of the input, of `accurate`, and of the truth after refinement by the same likelihood (an
 oracle's start); and the log-likelihood of the answer and of the refined truth minus that of the truth. Where the
@@ -8,6 +8,8 @@ answer is likelier than the truth, no search can help: the data themselves point
 """
 
 from __future__ import annotations
+
+import argparse
 
 import numpy as np
 
@@ -17,13 +19,19 @@ from stiefelsync.sync.likelihood.gauss_seidel import refine
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import log_likelihood
 
-SETTINGS = ["row 5 25 .6 .5", "row 5 30 .9 .3", "row 10 25 .6 .5", "mix 10 25 .6 .4", "row 30 25 .6 .9"]
+SETTINGS = [
+    "row 3 25 .8 .3", "row 4 25 .7 .4", "row 5 25 .6 .5", "row 5 30 .9 .3", "row 10 25 .6 .5", "mix 10 25 .6 .4",
+    "row 30 25 .6 .9",
+]  # fmt: skip
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--settings", nargs="+", default=SETTINGS)
+    settings = parser.parse_args().settings
     print("| setting | seed | input | accurate | expected | oracle's start | answer − truth | oracle − truth |")
     print("|---|---|---|---|---|---|---|---|")
-    for setting in SETTINGS:
+    for setting in settings:
         rows = []
         for seed in SEEDS:
             problem, truth, d = instance(setting, seed)
@@ -35,9 +43,9 @@ def main() -> None:
                 [
                     score(problem, truth).fscore,
                     score(result.labels, truth).fscore,
-                    result.outcome.details.get("expected_fscore", np.nan),
+                    np.nan if (expected := result.outcome.details.expected_fscore) is None else expected,
                     score(oracle, truth).fscore,
-                    result.outcome.details["log_likelihood"] - base,
+                    result.outcome.details.log_likelihood - base,
                     log_likelihood(table, oracle) - base,
                 ]
             )

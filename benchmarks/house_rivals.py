@@ -53,7 +53,7 @@ def fscore(outcome: Outcome, truth: Any) -> float:
 
 def thresholded_fscore(outcome: Outcome, matchings: Matchings, truth: NDArray[np.int64]) -> float:
     """Return the fscore of MatchALS's X > ½ as it is, one-to-many matches included, which the authors report."""
-    A, B = outcome.details["factors"]
+    A, B = outcome.details.A, outcome.details.B
     owner = matchings.point_objects
     pairs = owner[:, None] < owner
     found, right = (A @ B.T + B @ A.T > 1) & pairs, (truth[:, None] == truth) & pairs
@@ -110,7 +110,7 @@ def lanczos(frames: list[int], seeds: int) -> None:
             by_loss: dict[bool, list[float]] = {True: [], False: []}
             for seed, (matchings, truth) in enumerate(problems):
                 plain = solve("eigs-manopt", matchings, seed, ncv=ncv)
-                missing = checked[seed].details["eigenvalues"].sum() - plain.details["eigenvalues"].sum()
+                missing = checked[seed].details.eigenvalues.sum() - plain.details.eigenvalues.sum()
                 by_loss[bool(missing > 0.1)].append(fscore(plain, truth))
             ours = [fscore(outcome, truth) for outcome, (_, truth) in zip(checked, problems, strict=True)]
             columns = (by_loss[True], by_loss[False], ours, [fscore(exact, problems[0][1])])

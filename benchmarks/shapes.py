@@ -105,7 +105,7 @@ def likelihood(problem: Any, labels: Any, d: int) -> float | None:
 
 def expectation(result: Any) -> float | None:
     """Return the fscore that the method itself expects, where it says so."""
-    return result.outcome.details.get("expected_fscore")
+    return getattr(result.outcome.details, "expected_fscore", None)
 
 
 def read(path: Path) -> list[Line]:
