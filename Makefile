@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench mutants clean docs package
+.PHONY: demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants clean docs package
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -64,8 +64,15 @@ lint: .venv/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests benchmarks fuzz docs examples *.md
 
+# Ratios to baselines measured in the same run; AREAS="presets product" for some of them only (docs/evidence/speed.md).
 bench: .venv/dev.stamp
-	$(BIN)/python -m benchmarks.solver
+	mkdir -p $(OUT)
+	$(TEST_ENV) $(BIN)/python -m benchmarks.solver
+	$(TEST_ENV) $(BIN)/python -m benchmarks.bench --output $(OUT)/bench.json $(if $(AREAS),--areas $(AREAS))
+
+# BASE is the JSON file of an earlier run, or a commit, which is then measured first.
+bench-compare: .venv/dev.stamp
+	$(TEST_ENV) PYTHON=$(BIN)/python bash benchmarks/compare $(BASE) $(AREAS)
 
 # Would the tests notice a small change of the numerical core? Goes on where it was interrupted (docs/evidence/mutants.md).
 mutants: .venv/dev.stamp
@@ -79,9 +86,11 @@ clean:
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[docs]"
 	touch $@
 
-# Warnings are errors; GALLERY=False leaves the examples unexecuted.
+# Warnings are errors, links are checked; GALLERY=False leaves the examples unexecuted (tests/test_gallery.py runs them).
 docs: .venv/docs.stamp
+	rm -rf docs/_build docs/reference/generated
 	$(TEST_ENV) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 
 package: .venv/dev.stamp
 	PYTHON=$(BIN)/python bash packaging/check
