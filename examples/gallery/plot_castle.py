@@ -6,14 +6,12 @@ Corners of windows look alike, so matches between two photographs confuse them. 
 of them out: matches before (left) and after (right), green where both ends show the same corner.
 """
 
-import matplotlib.pyplot as plt
-
 from stiefelsync import plotting, score, synchronise
 from stiefelsync.datasets.cameras import camera_scene
 
 scene = camera_scene(points=60, cameras=8, rng=0)
 result = synchronise(scene.matchings)
-plotting.match_lines(
+figure = plotting.match_lines(
     scene.matchings,
     result.matchings(),
     scene.truth,
@@ -23,4 +21,3 @@ plotting.match_lines(
 )
 before, after = score(scene.matchings, scene.truth), score(result.labels, scene.truth)
 print(f"fscore {before.fscore:.3f} before, {after.fscore:.3f} after")
-plt.show()

@@ -51,8 +51,8 @@ activations = [hidden(network) for network in networks]
 scores = {
     (i, j): activations[i].T @ activations[j] / len(X_train) for i, j in itertools.combinations(range(NETWORKS), 2)
 }
-pairwise = Matchings.from_scores(scores)
-print(f"{cycle_error(pairwise):.0%} of the cycles of three networks do not close")
+pairwise = Matchings.from_scores(scores, threshold=-1)  # every neuron gets a partner
+print(f"{cycle_error(pairwise).value:.0%} of the cycles of three networks do not close")
 
 # %%
 # One place for every neuron
@@ -60,7 +60,7 @@ print(f"{cycle_error(pairwise):.0%} of the cycles of three networks do not close
 # Every network has the same 48 neurons: full permutations. The correlations count as weights.
 
 result = synchronise(pairwise, HIDDEN, full=True)
-print(f"{cycle_error(result.matchings()):.0%} after synchronisation")
+print(f"{cycle_error(result.matchings()).value:.0%} after synchronisation")
 
 # %%
 # Averaging

@@ -6,8 +6,6 @@ Thirty objects see 60 % of 25 points each; half of the rows of every pairwise ma
 pairs together still say which point is which.
 """
 
-import matplotlib.pyplot as plt
-
 from stiefelsync import datasets, plotting, score, synchronise
 
 problem, truth = datasets.synthetic(universe=25, objects=30, observed=0.6, error=0.5, rng=0)
@@ -19,5 +17,4 @@ print(f"fscore {score(problem, truth).fscore:.3f} before, {score(result.labels, 
 # The matrix of all matches before and after. Consistent matches form blocks of permutations that agree around every
 # cycle.
 
-plotting.overview(result)
-plt.show()
+figure = plotting.overview(result)

@@ -17,7 +17,7 @@ for error in errors:
     rows = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        problem, truth = datasets.synthetic(universe=25, objects=8, observed=0.6, error=error, rng=rng)
+        problem, truth = datasets.synthetic(universe=25, objects=12, observed=0.6, error=error, rng=rng)
         a, b = problem.endpoints.T
         knowing = np.where(truth[a] == truth[b], rng.beta(5, 2, len(a)), rng.beta(2, 5, len(a)))
         blind = rng.uniform(0.2, 1, len(a))
@@ -30,6 +30,6 @@ for error in errors:
 figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, values in curves.items():
     axis.plot(errors, values, marker="o", label=name)
-axis.set(xlabel="error rate", ylabel="fscore, mean of three seeds", ylim=(0, 1.02), title="eight objects")
+axis.set(xlabel="error rate", ylabel="fscore, mean of three seeds", ylim=(0, 1.02), title="twelve objects")
 axis.legend()
 plt.show()
