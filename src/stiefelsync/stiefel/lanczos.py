@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
+from stiefelsync.stiefel.flags import ignoring_kernel_flags
+
 __all__ = ["extreme_pair"]
 
 
+@ignoring_kernel_flags
 def extreme_pair(
     product: Callable[[NDArray[Any]], NDArray[Any]],
     start: NDArray[Any],
@@ -54,8 +57,7 @@ def extreme_pair(
     """
     m = len(start)
     steps = min(max_steps, m)
-    # Zeros, not whatever memory holds: kernels that read past the last row in use would raise spurious warnings.
-    basis = np.zeros((steps, m), dtype=start.dtype)
+    basis = np.empty((steps, m), dtype=start.dtype)
     alpha, beta = np.zeros(steps), np.zeros(steps)
     basis[0] = (start / np.linalg.norm(start))[:, 0]
     at = -1 if largest else 0

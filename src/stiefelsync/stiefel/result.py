@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import counted
+from stiefelsync.stiefel.flags import ignoring_kernel_flags
 
 if TYPE_CHECKING:
     from stiefelsync.stiefel.operators import MatrixLike
@@ -146,6 +147,7 @@ class StiefelResult:
             f" n_iter={self.n_iter}, {str(self.status)!r})"
         )
 
+    @ignoring_kernel_flags
     def orthogonality_error(self) -> float:
         """Return ``max |UᵀU − I|``.
 
@@ -158,6 +160,7 @@ class StiefelResult:
         gram = self.U.T @ self.U
         return float(abs(gram - np.eye(len(gram), dtype=gram.dtype)).max())
 
+    @ignoring_kernel_flags
     def residual(self, W: MatrixLike) -> float:
         """Return the relative invariance residual ‖WU − U(UᵀWU)‖_F / ‖WU‖_F, zero on an invariant subspace of W.
 

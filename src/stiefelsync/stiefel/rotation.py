@@ -12,6 +12,7 @@ from scipy import linalg
 
 from stiefelsync.errors import InputError
 from stiefelsync.stiefel.checks import check_count, check_power, check_tolerance
+from stiefelsync.stiefel.flags import ignoring_kernel_flags
 from stiefelsync.stiefel.iterate import Rotation, iterate, settled
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.result import State, Status, StiefelResult
@@ -25,6 +26,7 @@ _ROWS = 12  # rows per column that settle the rotation before all rows finish it
 _ORTHONORMAL = 1e-3  # how far from orthonormal a basis may be: rounding in float32 is far below, a mistake far above
 
 
+@ignoring_kernel_flags
 def rotate(
     V: ArrayLike, *, p: int = 3, Q: ArrayLike | None = None, tol: float = 1e-4, max_iter: int = 50
 ) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import ConvergenceWarning, InputError, unknown_name
 from stiefelsync.stiefel.checks import check_count, check_power, check_tolerance, generator, is_count, is_integer
+from stiefelsync.stiefel.flags import ignoring_kernel_flags
 from stiefelsync.stiefel.iterate import WeightedUpdate, iterate, settled
 from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_operator
 from stiefelsync.stiefel.result import State, Status, StiefelResult
@@ -28,6 +29,7 @@ _SENSES = {"max": 1, "min": -1}
 _EQUAL = 1e-6
 
 
+@ignoring_kernel_flags
 def sparse_stiefel(
     W: MatrixLike,
     d: int,
@@ -130,6 +132,7 @@ def sparse_stiefel(
     return _in_sense(run, sense)
 
 
+@ignoring_kernel_flags
 def two_stage(
     W: MatrixLike,
     d: int,

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.stiefel.block import POWERS, block_iteration
 from stiefelsync.stiefel.checks import check_count, check_tolerance, generator, is_integer
+from stiefelsync.stiefel.flags import ignoring_kernel_flags
 from stiefelsync.stiefel.iterate import WeightedUpdate, iterate, settled
 from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_operator
@@ -29,6 +30,7 @@ __all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "next_eigenva
 _DRAWS = "rng" in signature(eigsh).parameters
 
 
+@ignoring_kernel_flags
 def dominant_subspace(
     W: MatrixLike | SymmetricOperator,
     d: int,

@@ -14,6 +14,7 @@ import numpy as np
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.flags import ignoring_kernel_flags
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.options import check_option, meanings, option
 from stiefelsync.sync.outcome import Details, Outcome
@@ -215,7 +216,7 @@ def register(
         known = METHODS.get(name)
         if known is not None and not replace and _place(known.run) != _place(function):
             raise InputError(f"a method {name!r} is registered already; choose another name, or pass replace=True")
-        run = function if options is None else _taking(function, options)
+        run = ignoring_kernel_flags(function if options is None else _taking(function, options))
         METHODS[name] = Method(
             name, run, summary, consistent, cost, reference, choose, extra, sized, discards, ours, options
         )
