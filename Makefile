@@ -23,7 +23,7 @@ demo: .venv/demo.stamp
 	$(BIN)/stiefelsync demo --force --output $(OUT)
 
 test: .venv/dev.stamp
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto -q $(ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 # Which lines no test runs; Python 3.12 and newer trace them at little cost.
 coverage: .venv/dev.stamp
@@ -45,7 +45,7 @@ test-everywhere: .venv/dev.stamp
 	touch $@
 
 test-lowest: .venv-lowest/stamp
-	$(TEST_ENV) .venv-lowest/bin/python -m pytest -n auto -q $(ARGS)
+	$(TEST_ENV) .venv-lowest/bin/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 # Damaged files for every reader: SECONDS in all, shared by the readers. ENGINE=atheris needs pip install atheris.
 SECONDS ?= 60

@@ -114,7 +114,7 @@ def differences(seed: int, mine: list[Any], theirs: list[Any]) -> list[dict[str,
 
 def run_tests(kind: str, threads: int, arguments: list[str], workers: int) -> tuple[bool, str, float]:
     """Run pytest as on that processor and return whether it passed, its last line, and seconds."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "worksteal", *arguments]
     started = time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, env=environment(kind, threads), capture_output=True, text=True)
     if done.returncode:

@@ -18,6 +18,7 @@ SHOWN = dict(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_the_gallery_runs_draws_and_prints_what_pages_show(path, capsys, monkeypatch):
     pytest.importorskip("matplotlib", reason="the gallery draws").use("Agg")

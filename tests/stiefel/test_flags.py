@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator
@@ -32,7 +34,10 @@ def test_the_flag_is_an_error_in_these_tests() -> None:
 
 @pytest.mark.parametrize("function", [sparse_stiefel, two_stage, dominant_subspace])
 def test_solvers_ignore_it(function) -> None:
-    function(LinearOperator(W.shape, matvec=product, matmat=product, rmatvec=product, dtype=W.dtype), 2, rng=0)
+    operator = LinearOperator(W.shape, matvec=product, matmat=product, rmatvec=product, dtype=W.dtype)
+    found = function(operator, 2, rng=0)
+    basis = found.V if function is dominant_subspace else found.U
+    assert np.isfinite(basis).all()
 
 
 def test_extreme_eigenvalues_ignore_it() -> None:
@@ -47,18 +52,23 @@ def test_rotation_ignores_it(monkeypatch) -> None:
         return true_polar(A)
 
     monkeypatch.setattr(rotation, "polar", polar)
-    rotate(np.linalg.qr(np.arange(12.0).reshape(4, 3) ** 2)[0])
+    assert np.isfinite(rotate(np.linalg.qr(np.arange(12.0).reshape(4, 3) ** 2)[0])).all()
 
 
 def test_methods_ignore_it() -> None:
+    @dataclass(frozen=True)
+    class Options:
+        pass
+
     about = dict.fromkeys(["summary", "cost", "reference", "choose"], "an example")
 
-    @register("flagged", consistent=True, **about)
-    def flagged(matchings, universe, /, *, rng, callback=None):
+    @register("flagged", consistent=True, options=Options, **about)
+    def flagged(matchings, universe, options, /, *, rng, callback=None):
         raise_flag()
         return Outcome(labels=np.arange(matchings.n_points))
 
     try:
-        METHODS["flagged"].run(Matchings.from_labels([0, 0], [1, 1]), 2, rng=np.random.default_rng(0))
+        found = METHODS["flagged"].run(Matchings.from_labels([0, 0], [1, 1]), 2, rng=np.random.default_rng(0))
     finally:
         METHODS.pop("flagged")
+    assert found.labels.tolist() == [0, 1]

@@ -216,7 +216,7 @@ def register(
         known = METHODS.get(name)
         if known is not None and not replace and _place(known.run) != _place(function):
             raise InputError(f"a method {name!r} is registered already; choose another name, or pass replace=True")
-        run = ignoring_kernel_flags(function if options is None else _taking(function, options))
+        run = function if options is None else _taking(function, options)
         METHODS[name] = Method(
             name, run, summary, consistent, cost, reference, choose, extra, sized, discards, ours, options
         )
@@ -235,6 +235,7 @@ def _taking(function: Callable[..., Outcome], settings: type) -> Run:
     starts = "start" in inspect.signature(function).parameters
 
     @wraps(function)
+    @ignoring_kernel_flags
     def run(
         matchings: Matchings,
         universe: int,
