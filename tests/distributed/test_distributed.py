@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import threading
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -84,6 +86,34 @@ def test_workers_give_the_labels_of_one_process(problem, tmp_path, client):
         there = distributed.synchronise(source, group=GROUP, client=client, callback=lambda p: heard.append(p.stage))
         np.testing.assert_array_equal(there.labels, here.labels)
     assert heard.count("groups") == 8
+
+
+def test_regions_give_the_labels_of_one_process(problem, client):
+    matchings, truth = problem
+    here = distributed.synchronise(matchings, group=2)  # twenty groups in two regions
+    there = distributed.synchronise(matchings, group=2, client=client)
+    np.testing.assert_array_equal(there.labels, here.labels)
+    whole = synchronise(matchings, method="tracks")
+    assert score(here.labels, truth).fscore > score(whole.labels, truth).fscore - 0.005
+
+
+def test_workers_may_join_later(problem, caplog):
+    matchings, _ = problem
+    with cluster(workers=1) as own:
+        own.cluster.scale(0)
+        while own.nthreads():
+            time.sleep(0.01)
+        timer = threading.Timer(0.2, own.cluster.scale, (1,))
+        timer.start()
+        there = distributed.synchronise(matchings, group=GROUP, client=own)
+    np.testing.assert_array_equal(there.labels, distributed.synchronise(matchings, group=GROUP).labels)
+    assert "no worker has joined the scheduler yet" in caplog.text
+
+
+@pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1", "carrier-pigeon://home:1"])
+def test_a_scheduler_that_is_not_there_is_said_at_once(address):
+    with pytest.raises(InputError, match=f"no scheduler answers at {address}"), cluster(scheduler=address):
+        pass
 
 
 def test_a_worker_that_dies_changes_nothing(problem, tmp_path):

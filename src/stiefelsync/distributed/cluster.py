@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +18,9 @@ from stiefelsync.sync.tracks.groups import Part
 
 __all__ = ["cluster", "on_workers"]
 
+_logger = logging.getLogger(__name__)
+
+_PATIENCE = 5.0  # seconds: a scheduler that runs accepts a connection at once, over any network
 _AHEAD = 2  # tasks per thread of the workers that wait beside the running ones, so that nobody is idle
 
 
@@ -43,11 +48,7 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
     """
     module = dask()
     if scheduler is not None:
-        try:
-            client = module.Client(scheduler, timeout=30, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"no scheduler answers at {scheduler} ({error}); start one with: dask scheduler") from None
-        with client:
+        with _client(module, scheduler) as client:
             yield client
         return
     if workers is None or workers < 1:
@@ -63,21 +64,41 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
         yield client
 
 
+def _client(module: Any, scheduler: str) -> Any:
+    """Return a client of the scheduler at an address, or say within seconds that there is none."""
+    try:
+        scheme, place = module.comm.parse_address(scheduler, strict="://" in scheduler)
+        module.comm.registry.get_backend(scheme)
+        if scheme in ("tcp", "tls"):
+            # A client that finds nobody tries again and again, even while it is being closed.
+            socket.create_connection(module.comm.addressing.parse_host_port(place), timeout=_PATIENCE).close()
+        return module.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+    except Exception as error:  # whoever else listens there may answer anything
+        raise InputError(
+            f"no scheduler answers at {scheduler} ({error}); give its address as tcp://HOST:8786, or start one with:"
+            " dask scheduler"
+        ) from None
+
+
 def on_workers(client: Any) -> Run:
     """Return a run that works on the workers of a Dask client.
 
     Every task takes along the index of its own pairs only and reads their matches itself. Results come back in order,
-    so nothing depends on who was faster; the task of a worker that dies is done by another.
+    so nothing depends on who was faster; the task of a worker that dies is done by another. Workers may come and go:
+    how many tasks are under way is asked before each; where there are no workers, the first one is waited for.
     """
 
     def run(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
         waiting: deque[Any] = deque()
-        most = (1 + _AHEAD) * max(sum(client.nthreads().values()), 1)
         for source, part, *rest in tasks:
+            threads = sum(client.nthreads().values())
+            if not threads:
+                _logger.warning("no worker has joined the scheduler yet; waiting for the first")
+                client.wait_for_workers(1)
+            while len(waiting) >= (1 + _AHEAD) * max(threads, 1):
+                yield waiting.popleft().result()
             small = _narrowed(source, part)
             waiting.append(client.submit(function, *small, *rest, pure=False, retries=2))
-            while len(waiting) >= most:
-                yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 

@@ -29,6 +29,7 @@ from stiefelsync.sync.tracks.pieces import InMemory, Source
 __all__ = ["GROUP", "Labelling", "synchronise"]
 
 GROUP = 100  # objects: with a thousand points each, a tenth of a second of work and some hundred megabytes
+_STEPS = 2  # raised whenever other steps are taken, so that no run goes on from checkpoints of other steps
 _BINS = 16  # bits of a weight that one pass over the matches tells
 
 
@@ -144,7 +145,8 @@ def synchronise(
         run: Run = in_turn if client is None else on_workers(client)
         numbers = _numbers(opened)
         if checkpoint is not None:
-            digest = fingerprint(opened.sizes, opened.pair_objects, opened.counts, cut, numbers.median or 0.0)
+            given = opened.sizes, opened.pair_objects, opened.counts, cut, numbers.median or 0.0
+            digest = fingerprint(*given, _STEPS)
             run = keeping(run, checkpoint, digest)
         answer = solve_in_groups(opened, cut, numbers, run=run, memory=memory, callback=callback)
     status = Status.STOPPED if answer.stopped else Status.DONE

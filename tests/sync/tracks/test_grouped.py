@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from stiefelsync import InputError, Matchings, datasets, score
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync.tracks.grouped import Answer, solve_in_groups
-from stiefelsync.sync.tracks.groups import check_groups, group_by_overlap, parts
+from stiefelsync.sync.tracks.groups import check_groups, group_by_overlap, parts, regions
 from stiefelsync.sync.tracks.grow import grow_tracks
 from stiefelsync.sync.tracks.numbers import Numbers
 from stiefelsync.sync.tracks.pieces import InMemory
@@ -41,6 +43,19 @@ def test_groups_are_as_good_as_the_whole(wrong: float, weighted: bool) -> None:
     assert answer.kept == np.count_nonzero((a == b) & (a >= 0))
 
 
+@pytest.mark.parametrize("wrong", [0.3, 0.5])
+def test_regions_are_as_good_as_the_whole(wrong: float) -> None:
+    problem, truth = datasets.scene(10_000, 100, 1_000, 2_000, wrong, 0.3, rng=3)
+    groups = by_overlap(problem, 4)
+    found = regions(groups, problem.pair_objects, np.diff(problem.pair_start))
+    assert [len(region.objects) for region in found] == [40, 40, 20]
+    across = [part.crossing for part in parts(groups, problem.pair_objects)]
+    every = [pairs for region in found for pairs in (region.inside, region.crossing)]
+    assert sorted(np.concatenate(every).tolist()) == sorted(np.concatenate(across).tolist())
+    whole = score(grow_tracks(problem).labels, truth).fscore
+    assert score(solve(problem, groups).labels, truth).fscore > whole - 0.002
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_any_groups_give_tracks_inside_components(seed: int, weighted: bool) -> None:
@@ -48,7 +63,8 @@ def test_any_groups_give_tracks_inside_components(seed: int, weighted: bool) -> 
     problem, _ = datasets.scene(60, 10, 15, 40, rng.choice([0, 0.2, 0.5]), 0.4, rng=seed)
     if weighted:
         problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
-    labels = solve(problem, check_groups(rng.integers(0, 4, 10), 10)).labels
+    with mock.patch("stiefelsync.sync.tracks.groups._REGION", int(rng.integers(1, 4))):
+        labels = solve(problem, check_groups(rng.integers(0, 4, 10), 10)).labels
     Matchings.from_labels(labels, problem.sizes)
     assert np.bincount(labels[labels >= 0]).min(initial=2) >= 2
     _, component = components(problem)

@@ -16,13 +16,23 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import connected
 from stiefelsync.sync.method import Callback, Progress
-from stiefelsync.sync.tracks.clusters import contract, prune
-from stiefelsync.sync.tracks.groups import Part, parts
-from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight, number_tracks
+from stiefelsync.sync.tracks.contracted import Contracted, Edges
+from stiefelsync.sync.tracks.groups import Part, parts, regions
+from stiefelsync.sync.tracks.grow import number_tracks
 from stiefelsync.sync.tracks.integer_arrays import runs, spread
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
-from stiefelsync.sync.tracks.pieces import Edges, Source, bundle, collect, count_kept, cross, join_inside, solve, weigh
+from stiefelsync.sync.tracks.pieces import (
+    Source,
+    bundle,
+    collect,
+    connect,
+    count_kept,
+    cross,
+    join_inside,
+    solve,
+    weigh,
+)
 
 __all__ = ["Answer", "Run", "in_turn", "solve_in_groups"]
 
@@ -92,9 +102,10 @@ def solve_in_groups(
     """Grow tracks in groups of objects, then between them.
 
     1. *groups*: the points of each group are merged along matches that close triangles inside it;
-    2. *crossings*: what that gave is contracted to clusters, and the matches between groups to edges between these;
-    3. *whole*: components free of conflict are finished tracks; in the others all rules run on the clusters;
-    4. *joining*: as :func:`~stiefelsync.sync.tracks.join.join`, first within groups, then at their borders.
+    2. *crossings*: what that gave is contracted to clusters, and the matches between regions (ten groups) to edges;
+    3. *regions*: the clusters of each region are merged, by all rules but the last, where no edge from outside is near;
+    4. *whole*: components free of conflict are finished tracks; in the others all rules run on the clusters;
+    5. *joining*: as :func:`~stiefelsync.sync.tracks.join.join`, first within groups, then at their borders.
 
     With weights a second answer is grown along the heaviest first. Of the two each piece of the problem that neither
     cuts has the one that keeps more weight.
@@ -119,7 +130,7 @@ def solve_in_groups(
     This process needs O(m) and what does not fit into groups: clusters with open edges, and matches between tracks that
     might be joined. Matches are read five times, eight with weights.
     """
-    plan = _Plan(source, parts(groups, source.pair_objects), numbers, run, memory, callback or (lambda _: False))
+    plan = _Plan(source, groups, numbers, run, memory, callback or (lambda _: False))
     plan.need(
         _PER_MATCH * max((int(source.counts[p.inside].sum()) for p in plan.parts), default=0), "the largest group"
     )
@@ -137,17 +148,18 @@ class _Plan:
     """The steps, and what they share."""
 
     def __init__(
-        self, source: Source, parts: list[Part], numbers: Numbers, run: Run, memory: float | None, callback: Callback
+        self, source: Source, groups: Ints, numbers: Numbers, run: Run, memory: float | None, callback: Callback
     ) -> None:
-        self.source, self.parts, self.numbers, self._run = source, parts, numbers, run
+        self.source, self.numbers, self._run = source, numbers, run
+        self.parts = parts(groups, source.pair_objects)
+        self.regions = regions(groups, source.pair_objects, source.counts)
         self.memory, self.callback, self.stopped = memory, callback, False
         self.sizes = source.sizes.astype(np.int64)
         self.offsets = np.append(0, np.cumsum(self.sizes))
         self.m = int(self.offsets[-1])
         self.owners = np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
         self.least = 2 if numbers.median is None else 1  # of one weight, a single match outweighs no expelled point
-        self.ends = [np.unique(source.pair_objects[_all(part)]).astype(np.int64) for part in parts]
-        self.borders = [np.unique(source.pair_objects[part.crossing]).astype(np.int64) for part in parts]
+        self.ends = [np.unique(source.pair_objects[_all(part)]).astype(np.int64) for part in self.parts]
 
     def need(self, more: float, what: str) -> None:
         """Raise an error if `more` bytes for `what` are too many."""
@@ -169,62 +181,76 @@ class _Plan:
         return place
 
     def run(
-        self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
+        self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], parts: list[Part]
     ) -> Iterator[tuple[int, Any]]:
         """Yield numbers of parts and their results; ends early if the callback asks to stop."""
-        for number, result in enumerate(self._run(stage, function, tasks, len(self.parts))):
+        for number, result in enumerate(self._run(stage, function, tasks, len(parts))):
             yield number, result
-            if self.callback(Progress(stage, number + 1, len(self.parts))):
+            if self.callback(Progress(stage, number + 1, len(parts))):
                 self.stopped = True
                 return
 
     def grow(self, by_weight: bool) -> tuple[Ints, int]:
         """Return each point's track, by its first point, and the rounds it took."""
         suffix = " by weight" if by_weight else ""
-        first, torn = np.arange(self.m), np.zeros(self.m, dtype=bool)
-        edges, dropped = [], 0
+        first, torn, edges, dropped = np.arange(self.m), np.zeros(self.m, dtype=bool), [], 0
         tasks: Tasks = ((self.source, part, self.numbers, by_weight) for part in self.parts)
-        for number, found in self.run(f"groups{suffix}", solve, tasks):
+        for number, found in self.run(f"groups{suffix}", solve, tasks, self.parts):
             rows = self.points(self.parts[number].objects)
             first[rows], torn[rows] = rows[found.first], found.torn
             edges.append(Edges(rows[found.A], rows[found.B], found.count, found.weight))
             dropped += found.dropped
+        across = [] if self.stopped else self._crossings(first, by_weight)
+        if not self.stopped and not by_weight:
+            dropped += self._connect(first, torn, edges, across)
         if self.stopped:
             return first, 0
+        every = Edges.together(edges + across)
+        edges.clear()
+        across.clear()
+        self.need(_PER_EDGE * len(every.A), "the contracted problem")
+        whole = Contracted(first, self.owners, torn, every, dropped)
+        track, n_iter, self.stopped = (
+            whole.finish_by_weight(self.callback) if by_weight else whole.finish(self.numbers.n_matches, self.callback)
+        )
+        return track, n_iter
+
+    def _crossings(self, first: Ints, by_weight: bool) -> list[Edges]:
+        """Return the edges between regions, by weight between groups."""
+        parts = self.parts if by_weight else self.regions
+        ends = [np.unique(self.source.pair_objects[part.crossing]).astype(np.int64) for part in parts]
         tasks = (
             (self.source, part, objects, first[self.points(objects)], self.numbers, by_weight)
-            for part, objects in zip(self.parts, self.borders, strict=True)
+            for part, objects in zip(parts, ends, strict=True)
         )
-        edges += [found for _, found in self.run(f"crossings{suffix}", cross, tasks)]
-        return (first, 0) if self.stopped else self._whole(first, torn, edges, dropped, by_weight)
+        return [found for _, found in self.run(f"crossings{' by weight' * by_weight}", cross, tasks, parts)]
 
-    def _whole(self, first: Ints, torn: Bools, found: list[Edges], dropped: int, by_weight: bool) -> tuple[Ints, int]:
-        """Merge the clusters of all groups."""
-        self.need(_PER_EDGE * sum(len(edges.A) for edges in found), "the contracted problem")
-        A, B, count, weight = (
-            np.concatenate([getattr(edges, name) for edges in found]) for name in ("A", "B", "count", "weight")
-        )
-        found.clear()
-        active = np.zeros(self.m, dtype=bool)
-        active[A] = active[B] = True
-        points = np.flatnonzero(active[first])
-        place = self.places(points)
-        names, A, B = place[first[points]], place[A], place[B]  # from here on points are places in `points`
-        owner = self.owners[points].astype(np.int64)
-        component = connected(len(points), np.stack([A, B], axis=1))[names]
-        conflicted = _conflicted(component, owner, torn[points])
-        track = component.copy()
-        some, inside = np.flatnonzero(conflicted), np.flatnonzero(conflicted[A])
-        edges = A[inside], B[inside], count[inside], weight[inside]
-        q, done, begin = prune(contract(some, owner[some], names[some], *edges, fresh=by_weight))
-        track[done] = begin
-        if by_weight:
-            grown, n_iter, self.stopped = grow_by_weight(q, track, self.callback)
-        else:
-            answer = grow_by_rules(q, track, self.numbers.n_matches, dropped=dropped, callback=self.callback)
-            grown, n_iter, self.stopped = track, answer.n_iter, answer.stopped
-        first[points] = points[grown]
-        return first, n_iter
+    def _connect(self, first: Ints, torn: Bools, edges: list[Edges], across: list[Edges]) -> int:
+        """Let clusters of the groups of each region grow, in place, and return how many matches were dropped for it."""
+        touched, place = np.zeros(self.m, dtype=bool), np.empty(self.m, dtype=np.int32)
+        for some in across:
+            touched[some.A] = touched[some.B] = True
+        region = np.empty(len(self.sizes), dtype=np.int64)
+        for number, part in enumerate(self.regions):
+            region[part.objects] = number
+        of = np.array([region[part.objects[0]] for part in self.parts])
+
+        def tasks() -> Iterator[tuple[Any, ...]]:
+            for number, part in enumerate(self.regions):
+                rows = self.points(part.objects)
+                place[rows] = np.arange(len(rows))
+                inner = Edges.together([edges[group] for group in np.flatnonzero(of == number)]).renamed(place)
+                yield self.source, part, place[first[rows]], torn[rows], inner, touched[rows], self.numbers
+
+        dropped, left = 0, []
+        for number, found in self.run("regions", connect, tasks(), self.regions):
+            rows = self.points(self.regions[number].objects)
+            first[rows], torn[rows] = rows[found.first], found.torn
+            left.append(Edges(rows[found.A], rows[found.B], found.count, found.weight))
+            dropped += found.dropped
+        edges[:] = left
+        across[:] = [some.renamed(first) for some in across]
+        return dropped
 
     def choose(self, track: Ints, other: Ints) -> None:
         """Take other tracks where they keep more weight of matches."""
@@ -235,7 +261,7 @@ class _Plan:
             (self.source, part, objects, *(x[self.points(objects)] for x in (unit, track, other)), self.numbers)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
-        for _, found in self.run("comparing", weigh, tasks):
+        for _, found in self.run("comparing", weigh, tasks, self.parts):
             gain[found.A] += found.weight
         better = np.flatnonzero(gain[unit] > ROUNDING)
         track[better] = other[better]
@@ -260,7 +286,7 @@ class _Plan:
             (self.source, part, objects, track[self.points(objects)])
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
-        return sum(found.kept for _, found in self.run("counting", count_kept, tasks))
+        return sum(found.kept for _, found in self.run("counting", count_kept, tasks, self.parts))
 
     def _join_inside(self, track: Ints) -> tuple[int, Bools]:
         """Join tracks within groups; return the number of joins, and which points are in tracks of several groups."""
@@ -277,7 +303,7 @@ class _Plan:
                 place[rows] = np.arange(len(rows))
                 yield self.source, part, place[track[rows]], ~border[rows], self.numbers, self.least
 
-        for number, found in self.run("joining groups", join_inside, tasks()):
+        for number, found in self.run("joining groups", join_inside, tasks(), self.parts):
             rows = self.points(self.parts[number].objects)
             inner = np.flatnonzero(~border[rows])
             track[rows[inner]] = rows[found.track[inner]]
@@ -291,7 +317,7 @@ class _Plan:
             (self.source, part, objects, *(x[self.points(objects)] for x in (track, border)), self.m)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
-        for _, found in self.run("bundles", bundle, tasks):
+        for _, found in self.run("bundles", bundle, tasks, self.parts):
             keys.append(found.key)
             counts.append(found.count)
             self.need(_PER_KEY * sum(map(len, keys)), "counting the matches between tracks")
@@ -309,7 +335,7 @@ class _Plan:
             (self.source, part, objects, *(x[self.points(objects)] for x in (track, border)), self.numbers)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
-        for number, found in self.run("joining", collect, tasks):
+        for number, found in self.run("joining", collect, tasks, self.parts):
             ends.append(self.points(self.ends[number])[found.ends])
             weights.append(found.weights)
             self.need(_PER_JOINED * sum(map(len, weights)), "joining tracks")
@@ -318,14 +344,3 @@ class _Plan:
 
 def _all(part: Part) -> Ints:
     return np.concatenate([part.inside, part.crossing])
-
-
-def _conflicted(component: Ints, owner: Ints, torn: Bools) -> Bools:
-    """Return which points are in components with two points of an object or with a dropped match; shape (p,)."""
-    k = int(owner.max(initial=0)) + 1
-    key = np.sort(component * k + owner)
-    broken = np.zeros(len(component), dtype=bool)
-    broken[key[1:][key[1:] == key[:-1]] // k] = True
-    broken[component[np.flatnonzero(torn)]] = True
-    conflicted: Bools = broken[component]
-    return conflicted

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
+from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 
-__all__ = ["Part", "check_groups", "group_by_overlap", "parts"]
+__all__ = ["Part", "check_groups", "group_by_overlap", "parts", "regions"]
 
 Ints = NDArray[np.int64]
+
+_REGION = 10  # groups: of a hundred cameras along a way each, one cluster in thirty has matches with other regions
 
 
 def group_by_overlap(pair_objects: NDArray[np.integer], counts: Ints, k: int, size: int) -> Ints:
@@ -44,10 +47,9 @@ def group_by_overlap(pair_objects: NDArray[np.integer], counts: Ints, k: int, si
     """
     if size < 1:
         raise InputError(f"a group must have at least one object, got {size}")
-    near: list[list[tuple[int, int]]] = [[] for _ in range(k)]
-    for (i, j), count in zip(pair_objects.tolist(), counts.tolist(), strict=True):
-        near[i].append((j, count))
-        near[j].append((i, count))
+    ends = pair_objects.reshape(-1, 2).T.ravel()
+    order, start = ordered(ends), np.append(0, np.cumsum(np.bincount(ends, minlength=k))).tolist()
+    others, shared = np.roll(ends, len(counts))[order], np.tile(counts, 2)[order]
     group, number, alone = [-1] * k, 0, 0
     while True:
         into: dict[int, int] = {}
@@ -61,7 +63,8 @@ def group_by_overlap(pair_objects: NDArray[np.integer], counts: Ints, k: int, si
                 return np.array(group, dtype=np.int64)
             chosen = heapq.heappop(queue)[1] if queue else alone
             group[chosen] = number
-            for other, count in near[chosen]:
+            near = slice(start[chosen], start[chosen + 1])
+            for other, count in zip(others[near].tolist(), shared[near].tolist(), strict=True):
                 if group[other] < 0:
                     into[other] = into.get(other, 0) + count
                     heapq.heappush(queue, (-into[other], other))
@@ -118,3 +121,29 @@ def parts(groups: Ints, pair_objects: NDArray[np.integer]) -> list[Part]:
         counts = np.bincount(group[chosen], minlength=n)
         shares.append(np.split(chosen[np.argsort(group[chosen], kind="stable")], np.cumsum(counts)[:-1]))
     return [Part(*three) for three in zip(*shares, strict=True)] if n else []
+
+
+def regions(groups: Ints, pair_objects: NDArray[np.integer], counts: Ints) -> list[Part]:
+    """Put groups that have many matches with each other together, ten at a time.
+
+    Returns
+    -------
+    list of Part
+        Inside them are the pairs of objects of different groups.
+
+    Examples
+    --------
+    >>> found = regions(np.array([0, 0, 1]), np.array([[0, 1], [1, 2]]), np.array([5, 5]))
+    >>> [(region.objects.tolist(), region.inside.tolist()) for region in found]
+    [([0, 1, 2], [1])]
+    """
+    n = int(groups.max(initial=-1)) + 1
+    both = np.sort(groups[pair_objects].reshape(-1, 2), axis=1)
+    different = both[:, 0] != both[:, 1]
+    across = np.flatnonzero(different)
+    order = ordered(*both[across].T)
+    key, first, _ = runs(both[across[order]] @ np.array([n, 1]))
+    shared = np.add.reduceat(counts[across[order]], first) if len(key) else key
+    region = group_by_overlap(np.stack(np.divmod(key, max(n, 1)), axis=1), shared, n, _REGION)
+    found = parts(region[groups], pair_objects)
+    return [Part(part.objects, part.inside[different[part.inside]], part.crossing) for part in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -265,6 +265,7 @@ def grow_by_rules(
     *,
     rules: Sequence[str] = tuple(RULES),
     dropped: int = 0,
+    shut: Callable[[Quotient], Bools] | None = None,
     callback: Callback | None = None,
 ) -> Grown:
     """Merge clusters, rule after rule, and write each point's track, by its first point, into `track`.
@@ -279,6 +280,8 @@ def grow_by_rules(
         Matches of the whole problem.
     dropped
         Matches of the whole problem found wrong before.
+    shut
+        Says which clusters, (n,), are to be left as they are.
     """
     rule_of, torn = np.full(len(track), -1, dtype=np.int8), np.zeros(len(track), dtype=bool)
     total, n_iter, stopped = len(q.points), 0, False
@@ -290,6 +293,9 @@ def grow_by_rules(
         merged = q.n
         while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
             gain = rule_gain(q, rule)
+            if shut is not None:
+                closed = shut(q)
+                gain[closed[q.A] | closed[q.B]] = 0
             if not (gain > 0).any():
                 break
             before = q.n

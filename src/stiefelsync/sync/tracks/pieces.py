@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.tracks.clusters import singletons
+from stiefelsync.sync.tracks.contracted import Contracted, Edges
 from stiefelsync.sync.tracks.groups import Part
 from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs, spread
@@ -20,8 +21,8 @@ from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import Numbers
 
 __all__ = [
-    "Bundles", "Clusters", "Edges", "InMemory", "Joined", "Kept", "Source", "bundle", "collect", "count_kept", "cross",
-    "join_inside", "solve", "sum_edges", "weigh",
+    "Bundles", "Clusters", "Edges", "InMemory", "Joined", "Kept", "Source", "bundle", "collect", "connect",
+    "count_kept", "cross", "join_inside", "solve", "sum_edges", "weigh",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -31,6 +32,7 @@ Bools = NDArray[np.bool_]
 
 # Weaker rules would decide at the border of a group what the matches across it know better.
 _RULES_IN_GROUPS = ("triangles",)
+_MATCHES_AT_A_TIME = 4_000_000  # between groups: half a gigabyte, as much as a large group
 
 
 class Source(Protocol):
@@ -123,23 +125,13 @@ class _Matches:
 
 
 @dataclass(frozen=True)
-class Edges:
-    """Edges between clusters, by the first points of these, with the matches along each and their weight; (E,)."""
-
-    A: Ints
-    B: Ints
-    count: Ints
-    weight: Floats
-
-
-@dataclass(frozen=True)
 class Clusters:
-    """What a group has found: clusters, and the edges between them that contradict nothing.
+    """What a group or a region has found: clusters, and the edges between them that contradict nothing.
 
     Attributes
     ----------
     first : (n,) int32
-        First point of each point's cluster, as a place among the points of the group.
+        First point of each point's cluster, as a place among the points of the group or region.
     torn : (n,) bool
         Points whose cluster had an edge that was dropped.
     A, B, count, weight : (E,)
@@ -182,8 +174,10 @@ def solve(source: Source, part: Part, numbers: Numbers, by_weight: bool) -> Clus
     )
 
 
-def cross(source: Source, part: Part, objects: Ints, first: Ints, numbers: Numbers, by_weight: bool) -> Edges:
-    """Return the edges between the clusters of this group and of later ones.
+def cross(
+    source: Source, part: Part, objects: Ints, first: NDArray[np.integer], numbers: Numbers, by_weight: bool
+) -> Edges:
+    """Return the edges between the clusters of this group or region and of later ones.
 
     Parameters
     ----------
@@ -192,9 +186,45 @@ def cross(source: Source, part: Part, objects: Ints, first: Ints, numbers: Numbe
     first : (n,) int
         First point of the cluster of each of their points.
     """
-    matches = _Matches.read(source, part.crossing, objects, numbers)
-    A, B = first[matches.ends].T
-    return sum_edges(A, B, np.ones(len(A), np.int64), matches.weights if by_weight else matches.trust)
+    return _between(source, part.crossing, objects, first, numbers, by_weight)
+
+
+def _between(
+    source: Source, pairs: Ints, objects: Ints, first: NDArray[np.integer], numbers: Numbers, by_weight: bool
+) -> Edges:
+    """Return the edges along the matches of some pairs of objects, which are read some at a time."""
+    found = []
+    for some in np.split(pairs, np.flatnonzero(np.diff(np.cumsum(source.counts[pairs]) // _MATCHES_AT_A_TIME)) + 1):
+        matches = _Matches.read(source, some, objects, numbers)
+        A, B = first[matches.ends].T
+        found.append(sum_edges(A, B, np.ones(len(A), np.int64), matches.weights if by_weight else matches.trust))
+    return Edges.together(found)
+
+
+def connect(
+    source: Source, part: Part, first: Int32s, torn: Bools, edges: Edges, touched: Bools, numbers: Numbers
+) -> Clusters:
+    """Go on with the clusters of the groups of one region, as far as what is outside has no say.
+
+    Parameters
+    ----------
+    part
+        The region; inside it are the pairs of objects of different groups.
+    first, torn : (n,)
+        Of all its points, as in :class:`Clusters`.
+    edges
+        Those left inside groups, by places among its points.
+    touched : (n,) bool
+        First points of clusters with edges to other regions.
+    """
+    owner = np.repeat(part.objects, source.sizes[part.objects])
+    between = _between(source, part.inside, part.objects, first, numbers, by_weight=False)
+    every = Edges.together([edges, between])
+    grown = Contracted(first.astype(np.int64), owner, torn, every).go_on(touched)
+    A, B = (ends.astype(np.int32) for ends in (grown.edges.A, grown.edges.B))
+    return Clusters(
+        grown.first.astype(np.int32), grown.torn, A, B, grown.edges.count, grown.edges.weight, grown.dropped, 0
+    )
 
 
 def sum_edges(A: NDArray[np.integer], B: NDArray[np.integer], count: Ints, weight: Floats) -> Edges:
