@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
+from stiefelsync.stiefel.threads import one_blas_thread
+from stiefelsync.sync.likelihood.large_objects import large_objects
+from stiefelsync.sync.likelihood.newcomers import label_newcomers
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
 from stiefelsync.sync.methods.tracks import check_ranges, prepare
 from stiefelsync.sync.outcome import Details, Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
-from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points
+from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points, newcomers
 from stiefelsync.sync.tracks.grow import Tracks, grow_clusters, split
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.numbers import Numbers
@@ -27,17 +30,18 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _WORN = 0.5  # share of the points that may be placed anew before the whole problem is solved again
+_JOINED = 0.125  # share of the points that may have joined before "accurate" and "fast" look at all others again
 _FIRM = 3  # matches by which a point is firmly held in its track; others of the neighbourhood are placed anew
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExtendDetails(Details):
-    """What `extend` tells of method "tracks".
+    """What `extend` tells.
 
     Attributes
     ----------
     placed_anew
-        Points placed anew since the whole problem was last solved.
+        Points placed anew since all were last looked at.
     """
 
     placed_anew: int
@@ -71,8 +75,11 @@ def extend(
     has changed. Decisions once made on little evidence then stay, and where many matches are wrong they add up. So
     ``details.placed_anew`` counts the points that were, and as soon as they are more than half of all points, the
     problem is solved as a whole again and the count begins anew. That costs less than the steps since the last time,
-    and tracks that come out the same keep their labels; only then `doubt` counts. Every other method refines the labels
-    it had, all objects against all, as "fast" does from a start: O(nnz + m·d) a sweep.
+    and tracks that come out the same keep their labels; only then `doubt` counts.
+
+    Every other method refines the labels it had, all objects against all, as "fast" does from a start: O(nnz + m·d) a
+    sweep. Where all objects were compared and some have joined, while nothing else has changed, only these are
+    labelled, at the cost of their own matches, until an eighth of all points have joined that way or they do not fit.
 
     Examples
     --------
@@ -88,17 +95,38 @@ def extend(
     watch = Stopwatch()
     with watch("changes"):
         carried = carry_over(solved.input, solved.labels, matchings)
+    details = solved.outcome.details
+    anew = details.placed_anew if isinstance(details, ExtendDetails) else 0
     if solved.method == "tracks":
         find_method("tracks").check_options(options)
-        details = solved.outcome.details
-        anew = details.placed_anew if isinstance(details, ExtendDetails) else 0
         return _extend_tracks(carried, matchings, anew, watch, callback, options)
     d = max(solved.universe_size, int(matchings.sizes.max(initial=1)))
+    if not options and (grown := _with_newcomers(solved, carried, matchings, d, anew, watch)) is not None:
+        return grown
     refined = synchronise(matchings, d, method="fast", start=carried.labels, callback=callback, **options)
     labels = _inherit(carried.labels, refined.labels, np.arange(matchings.n_points))
     size = max(refined.universe_size, int(labels.max(initial=-1)) + 1)
     outcome = replace(refined.outcome, labels=labels)
     return Synchronisation(matchings, solved.method, outcome, size, None, {**watch.seconds, **refined.timings})
+
+
+def _with_newcomers(
+    solved: Synchronisation, carried: Carried, matchings: Matchings, d: int, anew: int, watch: Stopwatch
+) -> Synchronisation | None:
+    """Return the answer with labels for the objects that joined; None where the others have to be looked at, too."""
+    with watch("changes"):
+        joined = newcomers(carried, matchings)
+    if joined is None or not len(joined) or large_objects(matchings, d):
+        return None
+    anew += int(matchings.sizes[joined].sum())
+    if anew > _JOINED * matchings.n_points:
+        return None
+    with watch("newcomers"), one_blas_thread():
+        labels = label_newcomers(matchings, carried.labels, joined, d)
+    if labels is None:
+        return None
+    outcome = Outcome(labels=labels, timings=watch.seconds, details=ExtendDetails(anew))
+    return Synchronisation(matchings, solved.method, outcome, d, None, watch.seconds)
 
 
 def _extend_tracks(

@@ -11,7 +11,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.tracks.integer_arrays import find, spread
 
-__all__ = ["Carried", "carry_over", "changed_points"]
+__all__ = ["Carried", "carry_over", "changed_points", "newcomers"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -118,6 +118,32 @@ def changed_points(carried: Carried, after: Matchings) -> Bools:
     return changed
 
 
+def newcomers(carried: Carried, after: Matchings) -> Ints | None:
+    """Return the objects that are new, or None where anything else has changed; shape (n,).
+
+    Examples
+    --------
+    >>> old, new = (Matchings.from_labels([0] * k, [1] * k) for k in (2, 3))
+    >>> newcomers(carry_over(old, np.zeros(2, int), new), new).tolist()
+    [2]
+    """
+    before, place = carried.before, carried.place
+    new = np.ones(after.n_objects, dtype=bool)
+    new[place] = False
+    if carried.bereft.any() or not np.array_equal(before.sizes, after.sizes[place]):
+        return None
+    old = np.flatnonzero(~new[after.pair_objects].any(axis=1))
+    if not (
+        np.array_equal(place[before.pair_objects], after.pair_objects[old])
+        and np.array_equal(np.diff(before.pair_start), np.diff(after.pair_start)[old])
+    ):
+        return None
+    for run in np.split(np.arange(len(old)), np.flatnonzero(np.diff(old) != 1) + 1):
+        if len(run) and not _alike(before, run, after, old[run]):
+            return None
+    return np.flatnonzero(new)
+
+
 def _keys(part: Matchings, starts: Ints, sizes: NDArray[np.int32], m: int) -> tuple[Ints, Ints]:
     """Return the matches between points that are there as a·m + b, ascending, and their numbers in `part`."""
     owner = part.pair_objects[part.match_pairs]
@@ -129,15 +155,20 @@ def _keys(part: Matchings, starts: Ints, sizes: NDArray[np.int32], m: int) -> tu
 
 def _equal(before: Matchings, which: Ints, after: Matchings, where: Ints) -> Bools:
     """Return which pairs of one run have equal matches in both problems; shape (n,)."""
-    one = slice(before.pair_start[which[0]], before.pair_start[which[-1] + 1])
-    two = slice(after.pair_start[where[0]], after.pair_start[where[-1] + 1])
-    alike = np.array_equal(before.indices[one], after.indices[two])
-    weighted = before.weights is not None or after.weights is not None
-    if alike and weighted:
-        alike = np.array_equal(before.match_weights[one], after.match_weights[two])
+    alike = _alike(before, which, after, where)
     if alike or len(which) == 1:
         return np.full(len(which), alike)
     middle = len(which) // 2
     return np.append(
         _equal(before, which[:middle], after, where[:middle]), _equal(before, which[middle:], after, where[middle:])
     )
+
+
+def _alike(before: Matchings, which: Ints, after: Matchings, where: Ints) -> bool:
+    """Return whether pairs that follow each other in both problems, with as many matches, have equal ones."""
+    one = slice(before.pair_start[which[0]], before.pair_start[which[-1] + 1])
+    two = slice(after.pair_start[where[0]], after.pair_start[where[-1] + 1])
+    alike = np.array_equal(before.indices[one], after.indices[two])
+    if alike and (before.weights is not None or after.weights is not None):
+        alike = np.array_equal(before.match_weights[one], after.match_weights[two])
+    return alike
