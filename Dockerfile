@@ -1,11 +1,12 @@
 # The command line with COLMAP's Python package, so that `sync` and verification run in one image:
 #   docker build -t stiefelsync .
 #   docker run --rm -v "$PWD:/data" stiefelsync sync database.db -o clean.db --report report.html
-FROM python:3.12-slim AS build
+# Not the slim image: this one has a C compiler for the kernels.
+FROM python:3.12 AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN STIEFELSYNC_COMPILED=require pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
 COPY --from=build /wheels /wheels

@@ -5,7 +5,13 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants clean docs package
+.PHONY: kernels demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants clean docs package
+
+# Installing compiles the kernels, and so does every target here once their sources have changed.
+demo test coverage test-cpus test-everywhere test-lowest fuzz faults bench bench-compare mutants: kernels
+
+kernels:
+	@$(PYTHON) hatch_build.py >/dev/null
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -12,10 +12,10 @@ from stiefelsync.sync.likelihood.model import log_odds
 
 __all__ = ["anneal"]
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _PAIRINGS = 2  # times an object's labels are paired off in a sweep
-_SURE = 50.0  # log-odds beyond which chance is nil
 
 
 def anneal(
@@ -52,27 +52,34 @@ def anneal(
     [0, 1, 2]
     """
     state = State(table, labels.copy(), log_odds(table, block_counts(table, labels), blocks))
-    for temperature in np.linspace(hot, 1.0, sweeps):
-        for i in np.flatnonzero(table.matchings.sizes).tolist():
-            _draw(state, i, float(temperature), rng)
+    kernels = state.kernels()
+    objects, d = np.flatnonzero(table.matchings.sizes).tolist(), table.d
+    labels_in_turn = np.tile(np.arange(d), (len(objects) * _PAIRINGS, 1))
+    for temperature in np.linspace(hot, 1.0, sweeps).tolist():
+        order = rng.permuted(labels_in_turn, axis=1).reshape(-1, _PAIRINGS, d)
+        # A swap is likely by the logistic function of its gain: the gain exceeds noise of that distribution.
+        noise = temperature * rng.logistic(size=(len(objects), _PAIRINGS, d // 2))
+        if kernels is not None:
+            kernels.draw_sweep(order, noise)
+            continue
+        for i, pairings, limits in zip(objects, order, noise, strict=True):
+            _draw(state, i, pairings, limits)
     return state.labels
 
 
-def _draw(state: State, i: int, temperature: float, rng: np.random.Generator) -> None:
-    """Draw the labels of one object."""
-    old, d = state.labels_of(i), state.table.d
+def _draw(state: State, i: int, order: Ints, noise: Floats) -> None:
+    """Draw the labels of one object, given how they are paired off and what gains must exceed."""
+    old, half = state.labels_of(i), state.table.d // 2
     n = len(old)
-    S = np.vstack([state.scores(i, i + 1) / temperature, np.zeros(d)])  # point n is nobody
-    member = np.full(d, n)
+    S = np.vstack([state.scores(i, i + 1), np.zeros(state.table.d)])  # point n is nobody
+    member = np.full(state.table.d, n)
     known = np.flatnonzero(old >= 0)
     member[old[known]] = known
-    for _ in range(_PAIRINGS):
-        order = rng.permutation(d)
-        one, two = order[: d // 2], order[d // 2 : 2 * (d // 2)]
+    for pairing, least in zip(order, noise, strict=True):
+        one, two = pairing[:half], pairing[half : 2 * half]
         a, b = member[one], member[two]
-        gain = S[a, two] + S[b, one] - S[a, one] - S[b, two]
-        swap = rng.random(len(one)) < 1 / (1 + np.exp(-np.clip(gain, -_SURE, _SURE)))
+        swap = S[a, two] + S[b, one] - S[a, one] - S[b, two] > least
         member[one], member[two] = np.where(swap, b, a), np.where(swap, a, b)
     new = np.full(n + 1, -1, dtype=np.int64)
-    new[member] = np.arange(d)
+    new[member] = np.arange(state.table.d)
     state.give(i, np.where(old >= 0, new[:n], -1))

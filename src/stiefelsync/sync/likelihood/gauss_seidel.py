@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln, xlogy
 
+from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near, reaches
+from stiefelsync.sync.likelihood.kernels import Kernels
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
 from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
 
@@ -25,6 +29,8 @@ _CHASE = 10  # sweeps where a sweep need not raise the likelihood
 _CHUNK = 1 << 17  # scores computed at once: they stay in the second-level cache
 _GRID = 1.5 * 2.0**28  # added and taken away again it leaves multiples of 2^-24
 _SMALL = 10_000  # entries up to which a whole array is changed more quickly than some of its columns
+_EXACT = 1.5 * 2.0**22  # likewise of 2^-30
+_BLAS = 30_000_000  # multiplications by what is seen, per sweep, from which BLAS is quicker than the kernels
 _DENSE = 4_000_000  # cells of (points × objects) up to which what objects see of points is dense
 
 
@@ -104,21 +110,28 @@ def ascend(table: MatchTable, labels: Ints, rates: LogOdds, *, max_sweeps: int =
     [0, 1, 1, 0, 0, 1]
     """
     state = State(table, labels.copy(), rates)
+    kernels = state.kernels()
     sweeps, changed = 0, True
     # Where few were compared, an object that kept its labels need not be asked again until a neighbour changes.
     calm = np.zeros(table.matchings.n_objects, dtype=bool)
     while sweeps < max_sweeps and changed:
         sweeps += 1
-        changed = False
-        for i in state.restless():
-            if calm[i]:
-                continue
-            if state.relabel(i):
-                changed = True
-                calm[table.neighbours[i]] = False
-            else:
-                calm[i] = not table.complete
+        changed = _sweep(state, calm) if kernels is None else kernels.refine_sweep(calm)
     return state.labels, sweeps
+
+
+def _sweep(state: State, calm: NDArray[np.bool_]) -> bool:
+    """Re-label every restless object in turn; return whether a label changed."""
+    changed = False
+    for i in state.restless():
+        if calm[i]:
+            continue
+        if state.relabel(i):
+            changed = True
+            calm[state.table.neighbours[i]] = False
+        else:
+            calm[i] = not state.table.complete
+    return changed
 
 
 def withdraw(table: MatchTable, labels: Ints) -> Ints:
@@ -177,9 +190,15 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
 
 
 class State:
-    """Labels and the sums that scores are made of, kept up to date as objects are re-labelled."""
+    """Labels and the sums that scores are made of, kept up to date as objects are re-labelled.
+
+    What matches, presence and cluster size are worth is rounded to multiples of 2⁻³⁰, so that sums of them are exact
+    in any order, by any library, on any processor.
+    """
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
+        seen = None if rates.seen is None else _on_grid(rates.seen)
+        rates = replace(rates, right=_on_grid(rates.right), seen=seen, size=_on_grid(rates.size))
         self.table, self.labels, self.rates = table, labels, rates
         self.offsets = table.matchings.offsets.tolist()
         self.O = table.occupancy(labels)
@@ -189,19 +208,34 @@ class State:
         self.reach: Ints | None = None
         if self.near is not None and rates.extent is not None:
             self.reach = reaches(self.O, self.near)
-        self.seen: Any = None
-        if rates.seen is not None:
-            half = 0.5 * rates.seen
-            self.seen = table.by_object(half)
-            if len(labels) * len(self.O) <= _DENSE:
-                self.seen = self.seen.toarray()  # a slice of it costs a hundredth of a slice of a sparse matrix
-            self.shared += table.seen_by(labels, half)
+        self.half: Floats | None = None if seen is None else 0.5 * seen
+        if self.half is not None:
+            self.shared += table.seen_by(labels, self.half)
+        k = len(self.O)
+        # By the number of other holders, where all were compared.
+        self.popular: Any = rates.prior(np.arange(k + 1.0), k)
+
+    @cached_property
+    def seen(self) -> Any:
+        """Half of what being seen is worth, shape (m, k), or None."""
+        if self.half is None:
+            return None
+        seen = self.table.by_object(self.half)
+        # A slice of a dense array costs a hundredth of a slice of a sparse matrix.
+        return seen.toarray() if len(self.labels) * len(self.O) <= _DENSE else seen
+
+    def kernels(self) -> Kernels | None:
+        """Return the compiled sweeps over these labels, or None without them or where BLAS is quicker."""
+        found = library()
+        if found is None or (self.half is not None and len(self.rates.right) * self.table.d > _BLAS):
+            return None
+        return Kernels(found, self)
 
     def prior(self, i: int, j: int) -> Floats | float:
         """Return what the prior adds to each label in objects i, …, j - 1, shape (j - i, d)."""
         others = self.holders - self.O[i:j]
         if self.near is None:
-            return self.rates.prior(others, len(self.O))
+            return self.popular if np.ndim(self.popular) == 0 else self.popular[others.astype(np.intp)]
         if self.rates.sight is None:
             return 0.0
         if (i, j) == (0, len(self.O)):
@@ -296,6 +330,19 @@ class State:
             change[rows, new[moved]] += 1
             change[rows, old[moved]] -= 1
             self.shared += self.seen[self.offsets[i] + moved].T @ change[:, :d]
+
+
+def _on_grid(values: Any) -> Any:
+    """Return the values, an array or a CSR matrix, as multiples of 2⁻³⁰.
+
+    Examples
+    --------
+    >>> float(_on_grid(np.array([0.1]))[0] * 2**30)
+    107374182.0
+    """
+    if sparse.issparse(values):
+        return sparse.csr_array((_on_grid(values.data), values.indices, values.indptr), shape=values.shape)
+    return (values + _EXACT) - _EXACT
 
 
 def assign(S: Floats) -> Ints:

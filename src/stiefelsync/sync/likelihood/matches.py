@@ -115,11 +115,17 @@ class MatchTable:
         return np.bincount(self.matchings.pair_objects.ravel(), minlength=self.matchings.n_objects)
 
     @cached_property
-    def neighbours(self) -> list[Ints]:
-        """The objects each object was compared with."""
+    def neighbour_rows(self) -> tuple[Ints, Ints]:
+        """The objects each object was compared with, as the row pointers and columns of a CSR matrix."""
         i, j = self.matchings.pair_objects.T.astype(np.int64)
         order = np.argsort(np.append(i, j), kind="stable")
-        return np.split(np.append(j, i)[order], np.cumsum(self.partner_counts)[:-1])
+        return np.append(0, np.cumsum(self.partner_counts)), np.append(j, i)[order]
+
+    @cached_property
+    def neighbours(self) -> list[Ints]:
+        """The objects each object was compared with."""
+        first, objects = self.neighbour_rows
+        return np.split(objects, first[1:-1])
 
     @cached_property
     def complete(self) -> bool:

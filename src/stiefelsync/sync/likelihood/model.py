@@ -38,6 +38,7 @@ All parameters are fitted to the labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,13 @@ class LogOdds:
     extent: Floats | None = None
     births: float = 0.0
 
+    @cached_property
+    def by_level(self) -> tuple[Floats, float]:
+        """Log-odds of every level of the prior, shape (6,), the last for level -1; and what a newly seen label costs."""
+        assert self.sight is not None
+        q = np.append(self.sight, 0.5)  # at level -1 nothing is known
+        return np.log(q) - np.log(1 - q), float(np.log(1 - q[0]))
+
     def prior(self, holders: Floats, k: int) -> Floats | float:
         """Return what the prior adds for labels that so many *other* objects hold, all k having been compared."""
         p, kappa = self.popularity
@@ -111,10 +119,9 @@ class LogOdds:
         """
         if self.sight is None:
             return 0.0
-        q = np.append(self.sight, 0.5)  # at level -1 nothing is known
-        logit = np.log(q) - np.log(1 - q)
+        logit, newly = self.by_level
         begins = (levels < 0) & elsewhere
-        value = logit[levels] + fresh * np.log(1 - q[0]) - np.where(begins, np.log(levels.shape[-1]), 0.0)
+        value = logit[levels] + fresh * newly - np.where(begins, float(np.log(levels.shape[-1])), 0.0)
         if reach is not None and self.extent is not None:
             after = reach + fresh.astype(np.int64) + (levels < 0)
             value += self.extent[after] - np.where(reach > 0, self.extent[reach], -self.births)

@@ -1,0 +1,28 @@
+/* What all kernels share. They add, multiply and compare, and nothing else: logarithms and random numbers come from NumPy,
+   so that a kernel and the NumPy code it stands for give the same labels, bit for bit, on every processor. Indices were
+   checked by Python; a kernel trusts them. */
+#ifndef STIEFELSYNC_KERNELS_H
+#define STIEFELSYNC_KERNELS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define API __declspec(dllexport)
+#else
+#define API __attribute__((visibility("default")))
+#endif
+
+/* Wider registers where the processor has them. Each element is computed alike, so results do not depend on it. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define WIDE
+#endif
+
+/* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for assign_bytes(n, d). */
+size_t assign_bytes(int64_t n, int64_t d);
+void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);
+
+#endif

@@ -1,0 +1,107 @@
+"""The compiled kernels give the labels of the NumPy code, bit for bit."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from stiefelsync import datasets
+from stiefelsync._kernels.library import address, library
+from stiefelsync.datasets.shapes import ring, weighted, window
+from stiefelsync.sync.likelihood import matches
+from stiefelsync.sync.likelihood.annealing import anneal
+from stiefelsync.sync.likelihood.counts import block_counts
+from stiefelsync.sync.likelihood.gauss_seidel import ascend, gauss_seidel, refine
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import log_odds
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
+
+PROBLEMS: dict[str, Callable[[], Any]] = {
+    "full": lambda: datasets.synthetic(9, 8, 1.0, 0.5, rng=1),
+    "partial": lambda: datasets.synthetic(12, 10, 0.6, 0.4, rng=2),
+    "ring": lambda: ring(20, 9, rng=3),
+    "window": lambda: window(24, 40, width=8, rng=4),
+    "weighted": lambda: weighted(rng=5),
+}
+
+
+def both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> tuple[Any, Any]:
+    """Return what a call gives with the kernels and without."""
+    compiled = call()
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", "0")
+    assert library() is None
+    plain = call()
+    monkeypatch.delenv("STIEFELSYNC_COMPILED")
+    return compiled, plain
+
+
+def starts(table: MatchTable, truth: Any) -> list[Any]:
+    """Return the truth, the truth with holes, and labels drawn at random."""
+    rng = np.random.default_rng(7)
+    shuffled = np.concatenate([rng.permutation(table.d)[:n] for n in table.matchings.sizes.tolist()])
+    truth = np.asarray(truth, dtype=np.int64)
+    return [truth, np.where(rng.random(len(truth)) < 0.2, -1, truth), shuffled.astype(np.int64)]
+
+
+@pytest.mark.parametrize("sparse_pairs", [False, True])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_sweeps_give_equal_labels(name: str, sparse_pairs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matches, "_DENSE", 0 if sparse_pairs else 1000)
+    problem, truth = PROBLEMS[name]()
+    table = MatchTable.of(problem, int(truth.max()) + 3)
+    for start in starts(table, truth):
+        blocks = block_counts(table, start)
+        for call in (
+            lambda start=start: refine(table, start),
+            lambda start=start, blocks=blocks: ascend(table, start, log_odds(table, blocks, blocks)),
+            lambda start=start: gauss_seidel(problem, start, table.d),
+            lambda start=start: (anneal(table, start, rng=np.random.default_rng(1), sweeps=5), 0),
+        ):
+            (one, sweeps), (two, as_many) = both(monkeypatch, call)
+            assert one.tolist() == two.tolist()
+            assert sweeps == as_many
+
+
+def test_something_moves() -> None:
+    """Else equal labels would mean nothing."""
+    problem, truth = PROBLEMS["window"]()
+    table = MatchTable.of(problem, int(truth.max()) + 3)
+    for start in starts(table, truth)[1:]:
+        assert (refine(table, start)[0] != start).any()
+        assert (anneal(table, start, rng=np.random.default_rng(1), sweeps=5) != start).any()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (7, 7), (7, 12), (30, 31)])
+@pytest.mark.parametrize("steps", [0, 1, 3, 1000])
+def test_assignment_is_that_of_scipy_even_for_ties(shape: tuple[int, int], steps: int) -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        S = rng.integers(-steps, steps + 1, shape) / 8.0
+        columns = np.empty(shape[0], dtype=np.int64)
+        arrays = (ctypes.c_void_p(address(array)) for array in (S, columns))
+        S_at, columns_at = arrays
+        assert library().assign(S_at, *map(ctypes.c_int64, shape), columns_at) == 0
+        best = S.argmax(axis=1)
+        expected = linear_sum_assignment(S, maximize=True)[1] if len(set(best.tolist())) < len(best) else best
+        assert columns.tolist() == expected.tolist()
+
+
+def test_sums_of_rounded_rates_do_not_depend_on_their_order() -> None:
+    problem, truth = PROBLEMS["partial"]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    rates = log_odds(table, block_counts(table, np.asarray(truth, dtype=np.int64)))
+    from stiefelsync.sync.likelihood.gauss_seidel import State
+
+    right = State(table, np.asarray(truth, dtype=np.int64), rates).rates.right
+    rng = np.random.default_rng(0)
+    right = right + np.ldexp(np.round(np.ldexp(rng.random(len(right)), 30)), -30)
+    sums = {float(np.cumsum(rng.permutation(right))[-1]) for _ in range(20)}
+    assert len(sums) == 1
+    assert sparse.csr_array(right[None]).sum() in sums
