@@ -89,7 +89,7 @@ class LogOdds:
 
     @cached_property
     def by_level(self) -> tuple[Floats, float]:
-        """Log-odds of every level of the prior, shape (6,), the last for level -1; and what a newly seen label costs."""
+        """Log-odds of every level of the prior, (6,), the last for level -1; and what a newly seen label costs."""
         assert self.sight is not None
         q = np.append(self.sight, 0.5)  # at level -1 nothing is known
         return np.log(q) - np.log(1 - q), float(np.log(1 - q[0]))
