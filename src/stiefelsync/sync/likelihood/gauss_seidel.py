@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,7 @@ from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near, reaches
 from stiefelsync.sync.likelihood.kernels import Kernels
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
-from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
+from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds, on_grid
 
 __all__ = ["State", "ascend", "assign", "gauss_seidel", "leave_out", "refine", "withdraw"]
 
@@ -29,7 +28,6 @@ _CHASE = 10  # sweeps where a sweep need not raise the likelihood
 _CHUNK = 1 << 17  # scores computed at once: they stay in the second-level cache
 _GRID = 1.5 * 2.0**28  # added and taken away again it leaves multiples of 2^-24
 _SMALL = 10_000  # entries up to which a whole array is changed more quickly than some of its columns
-_EXACT = 1.5 * 2.0**22  # likewise of 2^-30
 _BLAS = 30_000_000  # multiplications by what is seen, per sweep, from which BLAS is quicker than the kernels
 _DENSE = 4_000_000  # cells of (points × objects) up to which what objects see of points is dense
 
@@ -62,7 +60,9 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     """
     table = MatchTable.of(matchings, d)
     k = matchings.n_objects
-    return ascend(table, labels, LogOdds(table.weights, 1.0, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps)
+    return ascend(
+        table, labels, LogOdds(on_grid(table.weights), 1.0, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps
+    )
 
 
 def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None, rounds: int = 3) -> tuple[Ints, int]:
@@ -192,13 +192,11 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
 class State:
     """Labels and the sums that scores are made of, kept up to date as objects are re-labelled.
 
-    What matches, presence and cluster size are worth is rounded to multiples of 2⁻³⁰, so that sums of them are exact
-    in any order, by any library, on any processor.
+    What matches, presence and cluster size are worth are multiples of 2⁻³⁰, so that these sums are exact in any order,
+    by any library, on any processor.
     """
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
-        seen = None if rates.seen is None else _on_grid(rates.seen)
-        rates = replace(rates, right=_on_grid(rates.right), seen=seen, size=_on_grid(rates.size))
         self.table, self.labels, self.rates = table, labels, rates
         self.offsets = table.matchings.offsets.tolist()
         self.O = table.occupancy(labels)
@@ -208,12 +206,12 @@ class State:
         self.reach: Ints | None = None
         if self.near is not None and rates.extent is not None:
             self.reach = reaches(self.O, self.near)
-        self.half: Floats | None = None if seen is None else 0.5 * seen
+        self.half: Floats | None = None if rates.seen is None else 0.5 * rates.seen
         if self.half is not None:
             self.shared += table.seen_by(labels, self.half)
         k = len(self.O)
         # By the number of other holders, where all were compared.
-        self.popular: Any = rates.prior(np.arange(k + 1.0), k)
+        self.popular: Floats | float = rates.prior(np.arange(k + 1.0), k)
 
     @cached_property
     def seen(self) -> Any:
@@ -235,7 +233,7 @@ class State:
         """Return what the prior adds to each label in objects i, …, j - 1, shape (j - i, d)."""
         others = self.holders - self.O[i:j]
         if self.near is None:
-            return self.popular if np.ndim(self.popular) == 0 else self.popular[others.astype(np.intp)]
+            return self.popular if isinstance(self.popular, float) else self.popular[others.astype(np.intp)]
         if self.rates.sight is None:
             return 0.0
         if (i, j) == (0, len(self.O)):
@@ -330,19 +328,6 @@ class State:
             change[rows, new[moved]] += 1
             change[rows, old[moved]] -= 1
             self.shared += self.seen[self.offsets[i] + moved].T @ change[:, :d]
-
-
-def _on_grid(values: Any) -> Any:
-    """Return the values, an array or a CSR matrix, as multiples of 2⁻³⁰.
-
-    Examples
-    --------
-    >>> float(_on_grid(np.array([0.1]))[0] * 2**30)
-    107374182.0
-    """
-    if sparse.issparse(values):
-        return sparse.csr_array((_on_grid(values.data), values.indices, values.indptr), shape=values.shape)
-    return (values + _EXACT) - _EXACT
 
 
 def assign(S: Floats) -> Ints:
