@@ -2,7 +2,8 @@
 
 ``STIEFELSYNC_DATA=DATA python -m benchmarks.poses --records poses.jsonl`` needs the extra `colmap`. A cell (scene,
 database, recipe, mapper, draw) takes three to thirty seconds; cells already in the records are not run again.
-``--table`` prints the table of the records, ``--plot FILE`` draws it. Draw 0 has all matches and is for choosing rules;
+``--table`` prints the table of the records, ``--verdicts`` for every row whether the recommended recipe does harm,
+``--plot FILE`` draws them. Draw 0 has all matches and is for choosing rules;
 the four others each leave out a random 1 % of them. ``--two-image-points`` shows what points seen by
 two images do to the cameras.
 """
@@ -14,9 +15,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -26,23 +26,14 @@ import numpy as np
 
 from benchmarks.herz_jesu import epipolar_distance
 from benchmarks.pose_databases import DATABASES, SCENES, make, shuffle_out, thin
+from benchmarks.pose_records import Cell, load, plot, table, verdicts
 from benchmarks.true_cameras import auc, cameras, pose_errors, true_matches
-from stiefelsync import io, synchronise
+from stiefelsync import Matchings, io, synchronise
+from stiefelsync.matching.refinement import refine_positions
 
 MAPPERS = ("incremental", "global")
 DRAWS = range(1, 5)
 RAW, VERIFIED = "matches", "two_view_geometries"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One reconstruction."""
-
-    scene: str
-    database: str
-    recipe: str
-    mapper: str
-    draw: int
 
 
 # ---------------------------------------------------------------- recipes
@@ -98,6 +89,12 @@ def cleaned(source: Path, path: Path, database: str, **options: Any) -> None:
     io.write(synchronise(problem, method="tracks", **options), path, like=source, source=VERIFIED)
 
 
+def refined(source: Path, path: Path, database: str) -> None:
+    """Clean the verified matches, and move keypoints that lie on a grid."""
+    problem = io.read(source, source=VERIFIED)
+    io.write(synchronise(problem, method="tracks"), path, like=source, source=VERIFIED, refine=True)
+
+
 def before(source: Path, path: Path, database: str, **options: Any) -> None:
     """Clean the raw matches, then verify them."""
     problem = io.read(source, source=RAW)
@@ -124,6 +121,7 @@ Recipe = Callable[[Path, Path, str], None]
 RECIPES: dict[str, Recipe] = {
     "original": original,
     "sync": cleaned,
+    "refined": refined,
     "before": before,
     "verified again": verified_again,
     "union-find": union_find,
@@ -180,6 +178,8 @@ def judge(data: Path, scene: str, source: Path, path: Path, mapper: str) -> dict
     side = larger_side(source)
     truth = cameras(data / SCENES[scene], side)
     given, kept = io.read(source, source=VERIFIED), io.read(path, source=VERIFIED)
+    if np.array_equal(kept.sizes, given.sizes):  # matches are judged where their keypoints were
+        kept = Matchings.from_endpoints(kept.endpoints, kept.sizes, names=kept.names, coordinates=given.coordinates)
     right, still = true_matches(given, truth, side), true_matches(kept, truth, side)
     model = reconstruct(path, mapper)
     relative, rotation, centre = pose_errors(model, truth)
@@ -201,17 +201,7 @@ def judge(data: Path, scene: str, source: Path, path: Path, mapper: str) -> dict
     }
 
 
-# ---------------------------------------------------------------- records and table
-
-
-def load(records: Path) -> dict[Cell, dict[str, Any]]:
-    """Return the figures of all cells that were run."""
-    known = {}
-    if records.exists():
-        for line in records.read_text().splitlines():
-            entry = json.loads(line)
-            known[Cell(**entry["cell"])] = entry["figures"]
-    return known
+# ---------------------------------------------------------------- which cells, and two questions
 
 
 def cells(chosen: argparse.Namespace) -> Iterator[Cell]:
@@ -221,65 +211,6 @@ def cells(chosen: argparse.Namespace) -> Iterator[Cell]:
     ):
         if scene != "herz-jesu" or database in ("verified", "raw", "rewired05", "rewired20"):
             yield Cell(scene, database, recipe, mapper, draw)
-
-
-def table(known: dict[Cell, dict[str, Any]]) -> list[str]:
-    """Return the lines of the table: means over the draws, and the spread of AUC@1°."""
-    rows = defaultdict(dict[int, dict[str, Any]])
-    for cell, figures in known.items():
-        rows[cell.scene, cell.database, cell.mapper, cell.recipe][cell.draw] = figures
-    lines = [
-        "| scene | database | mapper | recipe | draws | AUC@1° | least–most | AUC@3° | AUC@5° | rotation ° | centre % "
-        "| images | points in ≥ 3 images | of the original's | precision | recall |",
-        "|" + "---|" * 16,
-    ]
-    for key, found in sorted(rows.items(), key=lambda row: (*row[0][:3], list(RECIPES).index(row[0][3]))):
-        figures, given = list(found.values()), rows[(*key[:3], "original")]
-        mean = {name: float(np.mean([draw[name] for draw in figures])) for name in figures[0]}
-        first = [draw["auc1"] for draw in figures]
-        both = [draw for draw in found if draw in given]
-        points, before = (sum(some[draw]["points3"] for draw in both) for some in (found, given))
-        lines.append(
-            f"| {' | '.join(key)} | {len(found)} | {mean['auc1']:.3f} | {min(first):.3f}–{max(first):.3f} "
-            f"| {mean['auc3']:.3f} | {mean['auc5']:.3f} | {mean['rotation']:.3f} | {100 * mean['centre']:.2f} "
-            f"| {mean['images']:.1f} | {mean['points3']:,.0f} | {f'{points / before:.3f}' if before else '–'} "
-            f"| {mean['precision']:.3f} | {mean['recall']:.3f} |"
-        )
-    return lines
-
-
-def plot(known: dict[Cell, dict[str, Any]], path: Path) -> None:
-    """Draw AUC@1° of every database before and after, a panel for each scene and mapper."""
-    import matplotlib.pyplot as plt
-
-    panels = sorted({(cell.scene, cell.mapper) for cell in known})
-    databases = [name for name in DATABASES if any(cell.database == name for cell in known)]
-    figure, axes = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3.4), sharey=True, squeeze=False)
-    shown = {
-        "original": ("o", "tab:grey"),
-        "at random": ("x", "tab:red"),
-        "sync": ("s", "tab:blue"),
-        "before": ("^", "tab:green"),
-    }
-    for axis, (scene, mapper) in zip(axes[0], panels, strict=True):
-        for offset, (recipe, (marker, colour)) in enumerate(shown.items()):
-            for place, database in enumerate(databases):
-                values = [
-                    figures["auc1"]
-                    for cell, figures in known.items()
-                    if (cell.scene, cell.mapper, cell.recipe, cell.database) == (scene, mapper, recipe, database)
-                ]
-                at = [place + 0.2 * (offset - 1.5)] * len(values)
-                label = {"before": "before verification"}.get(recipe, recipe)
-                axis.scatter(at, values, marker=marker, color=colour, label="" if place else label, s=26, alpha=0.8)
-        axis.set_xticks(range(len(databases)), databases, rotation=45, ha="right")
-        axis.set_title(f"{scene}, {mapper}")
-        axis.set_ylim(-0.03, 1.03)
-        axis.grid(axis="y", alpha=0.3)
-    axes[0][0].set_ylabel("AUC of relative pose at 1°")
-    axes[0][-1].legend(loc="lower left", fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
 
 
 def two_image_points(data: Path) -> None:
@@ -311,14 +242,27 @@ def told_the_truth(data: Path, distance: float = 8.0) -> None:
     print(f"without {far.sum():,} of {len(far):,} matches: {auc(pose_errors(model, truth)[0], 1):.3f}")
 
 
+def refinements(data: Path) -> None:
+    """Print AUC@1° of grid8, all matches, with keypoints moved by the matches around them, few and many."""
+    from unittest.mock import patch
+
+    for scene, neighbours, mapper in product(("fountain", "entry"), (4, 8, 16, 32), MAPPERS):
+        by = partial(refine_positions, neighbours=neighbours)
+        with patch("stiefelsync.io.colmap_positions.refine_positions", by):
+            figures = run(data, Cell(scene, "grid8", "refined", mapper, 0))
+        print(scene, mapper, f"{neighbours} neighbours: {figures['auc1']:.3f}", flush=True)
+
+
 def main() -> None:
     """Run the cells that are missing, or print what is there."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--records", type=Path, required=True, help="file of records, one line per cell, added to")
     parser.add_argument("--table", action="store_true", help="print the table instead of running")
+    parser.add_argument("--verdicts", action="store_true", help="print for every row whether cleaning does harm")
     parser.add_argument("--plot", type=Path, help="draw the records instead of running")
     parser.add_argument("--two-image-points", action="store_true", help="what points of two images do, instead")
     parser.add_argument("--told-the-truth", action="store_true", help="what knowing the wrong matches does to a grid")
+    parser.add_argument("--refinements", action="store_true", help="what moving keypoints off a grid does, instead")
     parser.add_argument("--scenes", nargs="+", default=list(SCENES), choices=list(SCENES))
     parser.add_argument("--databases", nargs="+", default=list(DATABASES), choices=list(DATABASES))
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=list(RECIPES), metavar="RECIPE")
@@ -327,10 +271,12 @@ def main() -> None:
     chosen = parser.parse_args()
     known = load(chosen.records)
     if chosen.table:
-        print("\n".join(table(known)))
+        print("\n".join(table(known, list(RECIPES))))
+    if chosen.verdicts:
+        print("\n".join(verdicts(known)))
     if chosen.plot is not None:
         plot(known, chosen.plot)
-    if chosen.table or chosen.plot is not None:
+    if chosen.table or chosen.verdicts or chosen.plot is not None:
         return
     data = Path(os.environ["STIEFELSYNC_DATA"])
     if chosen.two_image_points:
@@ -338,6 +284,9 @@ def main() -> None:
         return
     if chosen.told_the_truth:
         told_the_truth(data)
+        return
+    if chosen.refinements:
+        refinements(data)
         return
     for cell in cells(chosen):
         if cell not in known:

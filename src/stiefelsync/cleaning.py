@@ -101,6 +101,8 @@ class Cleaned:
             figures |= {"table_read": written.source, "table_written": written.target}
         if written is not None and written.to_verify:
             figures["pairs_to_verify"] = written.to_verify
+        if written is not None and written.moved:
+            figures["keypoints_moved"] = written.moved
         return {name: str(path) for name, path in files.items() if path is not None} | figures
 
 
@@ -208,7 +210,7 @@ def clean(
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
     go_on, told = route.writer.next_command, route.reader.advice
-    advice = () if told is None or before_verification else tuple(told(route.source))
+    advice = () if told is None else tuple(told(route.source, route.options["read"] | route.options["write"]))
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),
         certificate, advice, None if go_on is None else go_on(route.target, written, photographs),

@@ -122,6 +122,8 @@ def _lines(done: Cleaned) -> dict[str, str]:
         )
     if written is not None and written.to_verify:
         lines["verified"] = f"the verified matches of {counted(written.to_verify, 'pair')} are to be computed again"
+    if written is not None and written.moved:
+        lines["positions"] = f"{counted(written.moved, 'keypoint')} moved off the grid"
     more = "added" if counts.adds else "more would follow (--add)"
     lines["matches"] = (
         f"{number(counts.before)} → {number(counts.after)}: {number(counts.kept)} kept, "

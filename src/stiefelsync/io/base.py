@@ -74,6 +74,8 @@ class Written:
         Pairs whose verified matches were dropped, to be computed again.
     merged
         Distance in pixels within which points were taken for one, 0 for none.
+    moved
+        Points whose positions the copy has elsewhere.
     """
 
     before: int
@@ -84,6 +86,7 @@ class Written:
     target: str = ""
     to_verify: int = 0
     merged: float = 0.0
+    moved: int = 0
 
     @property
     def reading(self) -> dict[str, str]:
@@ -123,7 +126,7 @@ class Format:
     check_comparable
         Raises :class:`InputError` where what two files give when read as usual cannot be compared.
     advice
-        ``advice(path)``: sentences on how a file is best dealt with.
+        ``advice(path, options)``: sentences on how a file is best dealt with, beside what these options do already.
     read_options, write_options
         Names of the options reading and writing take, beside the common ones.
     """
@@ -141,7 +144,7 @@ class Format:
     load: Callable[..., tuple[Matchings, object]] | None = None
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
     check_comparable: Callable[[Path, Path], None] | None = None
-    advice: Callable[[Path], list[str]] | None = None
+    advice: Callable[[Path, Mapping[str, Any]], list[str]] | None = None
     read_options: tuple[str, ...] = field(init=False)
     write_options: tuple[str, ...] = field(init=False)
 

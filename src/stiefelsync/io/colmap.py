@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.colmap_create import create
+from stiefelsync.io.colmap_positions import advice as on_positions
+from stiefelsync.io.colmap_positions import move_keypoints, with_refined
 from stiefelsync.io.colmap_tables import (
     MAX_IMAGES,
     TABLES,
@@ -30,7 +33,7 @@ from stiefelsync.io.colmap_tables import (
     load_rows,
 )
 from stiefelsync.io.colmap_tables import check_tables as _check_tables
-from stiefelsync.io.colmap_verify import advice
+from stiefelsync.io.colmap_verify import advice as on_verification
 from stiefelsync.io.colmap_verify import verify as run_verification
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
@@ -130,6 +133,7 @@ def write(
     source: str | None = None,
     target: str | None = None,
     merge_px: float = 0.0,
+    refine: bool = False,
     verify: bool = False,
     cameras: str | Path | None = None,
     photos: str | Path | None = None,
@@ -149,6 +153,9 @@ def write(
     merge_px
         The distance the matches were read with. Matches are kept by the points that stand for their ends, so several
         copies of a keypoint may stay in one track.
+    refine
+        Whether keypoints that lie on a grid are moved to where their matches and those around them put them
+        (:func:`~stiefelsync.matching.refinement.refine_positions`). Others stay where they are.
     verify
         Whether COLMAP (pycolmap) verifies all raw matches that are written.
     cameras, photos, shift
@@ -164,7 +171,8 @@ def write(
     if target is not None and target not in TABLES:
         raise unknown_name("target", target, TABLES)
     if like is None or not is_sqlite(like):
-        create(content.matchings, path, cameras=cameras, photos=photos, shift=shift)
+        matchings = with_refined(content.matchings) if refine else content.matchings
+        create(matchings, path, cameras=cameras, photos=photos, shift=shift)
         if verify:
             run_verification(path, read(path, source="matches"))
         return None
@@ -173,7 +181,7 @@ def write(
             raise InputError(f"option {name} is for a new database; this one is a copy of {like}")
     with snapshot(like) as original:
         _check_tables(original, like)
-        check_triggers(original, like)
+        check_triggers(original, like, (*TABLES, "keypoints"))
         known = content.original
         if not (isinstance(known, Database) and (known.path, known.asked) == (like, source)) or (
             known.state != state_of(like.resolve())
@@ -195,12 +203,14 @@ def write(
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.execute("BEGIN IMMEDIATE")
                 dropped = _apply(copy, target, changed)
+                moved = move_keypoints(copy, images, load_rows(copy, target, images, like)) if refine else 0
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
     if verify:
         run_verification(path, read(path, source="matches"))
-    return replace(written, source=source, target=target, to_verify=0 if verify else dropped, merged=merge_px)
+    to_verify = 0 if verify else dropped
+    return replace(written, source=source, target=target, to_verify=to_verify, merged=merge_px, moved=moved)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
@@ -331,6 +341,12 @@ def loses(matchings: Matchings) -> list[str]:
     return losses(matchings, "A COLMAP database", weights=False)
 
 
+def _advice(path: Path, options: Mapping[str, Any]) -> list[str]:
+    """Return what speaks for verification or for moving keypoints, where it is not done already."""
+    said = [] if "verify" in options else on_verification(path)
+    return said if options.get("refine") else said + on_positions(path)
+
+
 def _go_on(path: Path, written: Written | None, images: Path | None) -> str:
     """Return what to type next after writing a database."""
     # Raw matches may have been verified since.
@@ -352,6 +368,6 @@ COLMAP = register(
         next_command=_go_on,
         check_comparable=check_same_table,
         files=("cameras",),
-        advice=advice,
+        advice=_advice,
     )
 )

@@ -89,10 +89,10 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
             raise FormatError(f"{path}: the table {name!r} computes its values instead of holding them")
 
 
-def check_triggers(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise :class:`FormatError` if changing the matches would run statements that the database brings along."""
+def check_triggers(connection: sqlite3.Connection, path: Path, tables: tuple[str, ...] = TABLES) -> None:
+    """Raise :class:`FormatError` if changing these tables would run statements that the database brings along."""
     for name, table in connection.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"):
-        if str(table).lower() in TABLES:
+        if str(table).lower() in tables:
             raise FormatError(
                 f"{path} has the trigger {name!r}, which would run as the copy is written, and COLMAP has none; "
                 f"remove it with: DROP TRIGGER {name}"
