@@ -182,11 +182,7 @@ def write(
     with snapshot(like) as original:
         _check_tables(original, like)
         check_triggers(original, like, (*TABLES, "keypoints"))
-        known = content.original
-        if not (isinstance(known, Database) and (known.path, known.asked) == (like, source)) or (
-            known.state != state_of(like.resolve())
-        ):
-            known = _database(original, like, source)
+        known = _known(content, original, like, source)
         images, source, given = known.images, known.table, known.rows
         fitted = _fitted(content, images, like)
         target = target or source
@@ -211,6 +207,15 @@ def write(
         run_verification(path, read(path, source="matches"))
     to_verify = 0 if verify else dropped
     return replace(written, source=source, target=target, to_verify=to_verify, merged=merge_px, moved=moved)
+
+
+def _known(content: Content, original: sqlite3.Connection, like: Path, source: str | None) -> Database:
+    """Return what reading the original found, which need not be read again if it has not changed."""
+    known = content.original
+    same = isinstance(known, Database) and (known.path, known.asked) == (like, source)
+    if isinstance(known, Database) and same and known.state == state_of(like.resolve()):
+        return known
+    return _database(original, like, source)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
