@@ -210,7 +210,7 @@ def clean(
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
     go_on, told = route.writer.next_command, route.reader.advice
-    advice = () if told is None else tuple(told(route.source, route.options["read"] | route.options["write"]))
+    advice = () if told is None else tuple(told(route.source, {**route.options["read"], **route.options["write"]}))
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),
         certificate, advice, None if go_on is None else go_on(route.target, written, photographs),
