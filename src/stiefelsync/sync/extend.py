@@ -233,6 +233,8 @@ def _grow(
         first[order] = np.repeat(order[begins], counts)
         component, conflicted = split(objects, ends, first)
         numbers, inside = Numbers.of(weighed), np.flatnonzero(conflicted[ends[:, 0]])
+        # Only matches of free points are found wrong here, so the share of these is one of the matches of free points.
+        numbers = replace(numbers, n_matches=int(np.count_nonzero(free[a[chosen]] | free[b[chosen]])))
         chosen, ends = chosen[inside], ends[inside]
         weights = numbers.bounded(weighed.match_weights[chosen])
         trust = numbers.trust(weights, np.diff(weighed.pair_start)[weighed.match_pairs[chosen]])

@@ -174,6 +174,10 @@ class _Plan:
         """Return the points of some objects, ascending."""
         return spread(self.offsets[objects], self.sizes[objects])[1]
 
+    def named(self, track: Ints, objects: Ints) -> NDArray[np.integer[Any]]:
+        """Return the tracks, by their first points, of the points of some objects, short enough to be sent."""
+        return track[self.points(objects)].astype(np.int32 if self.m < 2**31 else np.int64)
+
     def places(self, points: Ints) -> Ints:
         """Return where each of all points stands among these, which are ascending; shape (m,)."""
         place = np.empty(self.m, dtype=np.int64)
@@ -220,7 +224,7 @@ class _Plan:
         parts = self.parts if by_weight else self.regions
         ends = [np.unique(self.source.pair_objects[part.crossing]).astype(np.int64) for part in parts]
         tasks = (
-            (self.source, part, objects, first[self.points(objects)], self.numbers, by_weight)
+            (self.source, part, objects, self.named(first, objects), self.numbers, by_weight)
             for part, objects in zip(parts, ends, strict=True)
         )
         return [found for _, found in self.run(f"crossings{' by weight' * by_weight}", cross, tasks, parts)]
@@ -283,7 +287,7 @@ class _Plan:
     def count(self, track: Ints) -> int:
         """Return how many matches are inside tracks."""
         tasks = (
-            (self.source, part, objects, track[self.points(objects)])
+            (self.source, part, objects, self.named(track, objects))
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
         return sum(found.kept for _, found in self.run("counting", count_kept, tasks, self.parts))
@@ -314,7 +318,7 @@ class _Plan:
         """Return which tracks, by name, might be joined at a border; shape (m,)."""
         keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         tasks = (
-            (self.source, part, objects, *(x[self.points(objects)] for x in (track, border)), self.m)
+            (self.source, part, objects, self.named(track, objects), border[self.points(objects)], self.m)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
         for _, found in self.run("bundles", bundle, tasks, self.parts):
@@ -332,7 +336,7 @@ class _Plan:
         """Return the matches that joins at borders depend on, (M, 2), and their weights, (M,)."""
         ends, weights = [np.empty((0, 2), np.int64)], [np.empty(0)]
         tasks = (
-            (self.source, part, objects, *(x[self.points(objects)] for x in (track, border)), self.numbers)
+            (self.source, part, objects, self.named(track, objects), border[self.points(objects)], self.numbers)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
         for number, found in self.run("joining", collect, tasks, self.parts):
