@@ -29,7 +29,7 @@ from stiefelsync.sync.tracks.pieces import InMemory, Source
 __all__ = ["GROUP", "Labelling", "synchronise"]
 
 GROUP = 100  # objects: with a thousand points each, a tenth of a second of work and some hundred megabytes
-_STEPS = 2  # raised whenever other steps are taken, so that no run goes on from checkpoints of other steps
+_STEPS = 3  # raised whenever other steps are taken, so that no run goes on from checkpoints of other steps
 _BINS = 16  # bits of a weight that one pass over the matches tells
 
 
@@ -44,7 +44,7 @@ class Labelling:
     sizes : (k,) int64
         Points per object.
     n_matches, kept
-        Matches of the input, and those of them inside tracks.
+        Matches of the input, and those of them inside tracks (0 where the run was stopped before that was known).
     groups
         Number of groups the objects were cut into.
     status

@@ -27,7 +27,6 @@ from stiefelsync.sync.tracks.pieces import (
     bundle,
     collect,
     connect,
-    count_kept,
     cross,
     join_inside,
     solve,
@@ -76,7 +75,7 @@ class Answer:
     labels : (m,) int64
         Tracks numbered by their first points, -1 for points of none.
     kept
-        Matches inside tracks.
+        Matches inside tracks; 0 where the callback asked to stop before that was known.
     joins, n_iter
         Joins, and rounds of merging the contracted problem.
     stopped
@@ -128,7 +127,7 @@ def solve_in_groups(
     Notes
     -----
     This process needs O(m) and what does not fit into groups: clusters with open edges, and matches between tracks that
-    might be joined. Matches are read five times, eight with weights.
+    might be joined. Matches are read four times, seven with weights.
     """
     plan = _Plan(source, groups, numbers, run, memory, callback or (lambda _: False))
     plan.need(
@@ -139,8 +138,7 @@ def solve_in_groups(
         other, more = plan.grow(by_weight=True)
         n_iter += more
         plan.choose(track, other)
-    joins = plan.join(track)
-    kept = plan.count(track)
+    joins, kept = plan.join(track)
     return Answer(number_tracks(track), kept, joins, n_iter, plan.stopped)
 
 
@@ -270,27 +268,21 @@ class _Plan:
         better = np.flatnonzero(gain[unit] > ROUNDING)
         track[better] = other[better]
 
-    def join(self, track: Ints) -> int:
-        """Join tracks in place; return the number of joins."""
+    def join(self, track: Ints) -> tuple[int, int]:
+        """Join tracks in place; return the number of joins, and how many matches are inside tracks then."""
         if self.stopped:
-            return 0
+            return 0, 0
         joins, border = self._join_inside(track)
         wanted = self._wanted(track, border)[track]
         points = np.flatnonzero(wanted)
-        ends, weights = self._collect(np.where(wanted, track, -1), border)
+        ends, weights, others, kept = self._collect(track, wanted, border)
         place = self.places(points)
         ends, here = place[ends], place[track[points]]
         joined, more = join(here, self.owners[points], ends, weights, least=self.least)
         track[points] = points[joined]
-        return joins + more
-
-    def count(self, track: Ints) -> int:
-        """Return how many matches are inside tracks."""
-        tasks = (
-            (self.source, part, objects, self.named(track, objects))
-            for part, objects in zip(self.parts, self.ends, strict=True)
-        )
-        return sum(found.kept for _, found in self.run("counting", count_kept, tasks, self.parts))
+        for a, b in (ends.T, place[others].T):
+            kept += int(np.count_nonzero(joined[a] == joined[b]))
+        return joins + more, kept
 
     def _join_inside(self, track: Ints) -> tuple[int, Bools]:
         """Join tracks within groups; return the number of joins, and which points are in tracks of several groups."""
@@ -332,18 +324,24 @@ class _Plan:
             wanted[np.concatenate(np.divmod(some, max(self.m, 1)))] = True
         return wanted
 
-    def _collect(self, track: Ints, border: Bools) -> tuple[Ints, NDArray[np.float64]]:
-        """Return the matches that joins at borders depend on, (M, 2), and their weights, (M,)."""
-        ends, weights = [np.empty((0, 2), np.int64)], [np.empty(0)]
+    def _collect(
+        self, track: Ints, wanted: Bools, border: Bools
+    ) -> tuple[Ints, NDArray[np.float64], NDArray[np.int64], int]:
+        """Return the matches that joins at borders depend on, (M, 2), their weights, (M,), and the rest of `Kept`."""
+        ends, weights, others, settled = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), np.int64)], 0
         tasks = (
-            (self.source, part, objects, self.named(track, objects), border[self.points(objects)], self.numbers)
+            (self.source, part, objects, self.named(track, objects), wanted[rows], border[rows], self.numbers)
             for part, objects in zip(self.parts, self.ends, strict=True)
+            for rows in (self.points(objects),)
         )
         for number, found in self.run("joining", collect, tasks, self.parts):
-            ends.append(self.points(self.ends[number])[found.ends])
+            rows = self.points(self.ends[number])
+            ends.append(rows[found.ends])
+            others.append(rows[found.others])
             weights.append(found.weights)
+            settled += found.settled
             self.need(_PER_JOINED * sum(map(len, weights)), "joining tracks")
-        return np.concatenate(ends), np.concatenate(weights)
+        return np.concatenate(ends), np.concatenate(weights), np.concatenate(others), settled
 
 
 def _all(part: Part) -> Ints:

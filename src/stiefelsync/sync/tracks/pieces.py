@@ -22,7 +22,7 @@ from stiefelsync.sync.tracks.numbers import Numbers
 
 __all__ = [
     "Bundles", "Clusters", "Edges", "InMemory", "Joined", "Kept", "Source", "bundle", "collect", "connect",
-    "count_kept", "cross", "join_inside", "solve", "sum_edges", "weigh",
+    "cross", "join_inside", "solve", "sum_edges", "weigh",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -308,41 +308,47 @@ def bundle(source: Source, part: Part, objects: Ints, track: NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Kept:
-    """Matches, as places among the points of a part, (K, 2), and their weights, (K,)."""
+    """What the last joins depend on.
+
+    Attributes
+    ----------
+    ends, weights : (K, 2), (K,)
+        The matches, as places among the points of a part, and their weights.
+    others : (L, 2) int32
+        Further matches between tracks that might be joined: they have no say, but may be kept.
+    settled
+        Matches inside all other tracks.
+    """
 
     ends: Int32s
     weights: Floats
+    others: Int32s
+    settled: int
 
 
 def collect(
-    source: Source, part: Part, objects: Ints, track: NDArray[np.integer], border: Bools, numbers: Numbers
+    source: Source,
+    part: Part,
+    objects: Ints,
+    track: NDArray[np.integer],
+    wanted: Bools,
+    border: Bools,
+    numbers: Numbers,
 ) -> Kept:
     """Return the matches that joins at borders depend on: inside wanted tracks, or between one and another at a border.
 
     Parameters
     ----------
-    track : (n,) int
-        Track of each point of `objects`, -1 where it is not wanted.
+    track, wanted, border : (n,)
+        Track of each point of `objects`, whether it might be joined, and whether it reaches into several groups.
     """
     matches = _Matches.read(source, _pairs(part), objects, numbers)
     a, b = matches.ends.T
-    wanted = (track[a] >= 0) & (track[b] >= 0)
-    chosen = np.flatnonzero(wanted & (border[a] | border[b] | (track[a] == track[b])))
-    return Kept(matches.ends[chosen].astype(np.int32), matches.weights[chosen])
-
-
-@dataclass(frozen=True)
-class Count:
-    """A number of matches."""
-
-    kept: int
-
-
-def count_kept(source: Source, part: Part, objects: Ints, track: NDArray[np.integer]) -> Count:
-    """Count the matches of a part inside tracks; `track`, (n,), is that of the points of `objects`."""
-    matches = _Matches.read(source, _pairs(part), objects, Numbers(1, 1))
-    A, B = track[matches.ends].T
-    return Count(int(np.count_nonzero(A == B)))
+    inside, asked = track[a] == track[b], wanted[a] & wanted[b]
+    decides = asked & (border[a] | border[b] | inside)
+    chosen, ends = np.flatnonzero(decides), matches.ends.astype(np.int32)
+    settled = int(np.count_nonzero(inside & ~asked))
+    return Kept(ends[chosen], matches.weights[chosen], ends[np.flatnonzero(asked & ~decides)], settled)
 
 
 def weigh(source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, numbers: Numbers) -> Edges:
