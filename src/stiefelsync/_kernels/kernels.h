@@ -14,8 +14,9 @@
 #define API __attribute__((visibility("default")))
 #endif
 
-/* Wider registers where the processor has them. Each element is computed alike, so results do not depend on it. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+/* Wider registers where the processor has them. Each element is computed alike, so results do not depend on it. It takes
+   a C library that chooses when the program is loaded (glibc; musl does not). */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define WIDE
