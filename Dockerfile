@@ -17,7 +17,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends libgl1 libgomp1 \
     && rm -rf /var/lib/apt/lists/* \
     && wheel=$(ls /wheels/*.whl) \
-    && pip install --no-cache-dir "${wheel}[report,hloc,colmap,kernels]" \
+    && pip install --no-cache-dir "${wheel}[report,hloc,colmap]" \
     && useradd --create-home --uid 1000 user
 USER 1000
 WORKDIR /data

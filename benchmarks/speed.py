@@ -66,15 +66,10 @@ def _both(values: NDArray[np.float64]) -> str:
 
 
 def _warm() -> tuple[Any, int]:
-    """Return a small problem; the first call pays for imports and the cached compilation."""
+    """Return a small problem; the first call pays for imports."""
     from stiefelsync import datasets
-    from stiefelsync.stiefel import product
 
-    problem = datasets.synthetic(10, 20, 1.0, 0.3, rng=0)[0]
-    if product.available():
-        W = problem.to_matrix().astype(np.float32)
-        product.sparse_product(W, compiled=True)(np.ones((problem.n_points, 1)))
-    return problem, 10
+    return datasets.synthetic(10, 20, 1.0, 0.3, rng=0)[0], 10
 
 
 def scale(repeats: int) -> list[dict[str, float]]:

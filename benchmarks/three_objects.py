@@ -1,6 +1,6 @@
 """What three objects allow: the best consistent answer when everything but the labels is known.
 
-    python -m benchmarks.three_objects             # 20 fresh instances, a minute; needs the extra `kernels`
+    python -m benchmarks.three_objects             # 20 fresh instances, a minute; needs `pip install numba`
 
 Problems are those of the shape "three" (k = 3, d = 25, ρ = .8, row noise σ = .3). Labels are sampled from their exact
 posterior, with the true d, ρ and σ and the generator's own likelihood: nothing that must be estimated in practice is.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # Extras whose code needs them to be tested at the lower bound; documentation and developers' tools are not.
-EXTRAS = ("plot", "report", "hloc", "colmap", "rivals", "kernels", "distributed")
+EXTRAS = ("plot", "report", "hloc", "colmap", "rivals", "distributed")
 TOOLS = ("hypothesis", "joblib", "pytest", "pytest-xdist")
 BENEATH = ("click", "pyparsing")  # packages that ours need and we do not name
 

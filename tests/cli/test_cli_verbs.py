@@ -405,7 +405,7 @@ def test_every_verb_but_the_extras_runs_on_the_core_alone(problem, tmp_path):
     """With no optional package the program starts, and says which extra a picture or a page needs."""
     code = """
 import sys
-for name in ("matplotlib", "matplotlib.figure", "jinja2", "PIL", "h5py", "pycolmap", "pymanopt", "numba"):
+for name in ("matplotlib", "matplotlib.figure", "jinja2", "PIL", "h5py", "pycolmap", "pymanopt"):
     sys.modules[name] = None
 from stiefelsync.cli import app
 app(sys.argv[1:])

@@ -98,15 +98,15 @@ def test_weights_break_the_tie(method):
 
 @pytest.mark.parametrize("method", PRESETS)
 def test_labels_do_not_depend_on_threads_or_the_compiled_kernel(method, monkeypatch):
-    pytest.importorskip("numba")
     matchings, _ = datasets.synthetic(20, 60, 1.0, 0.7, rng=0)
     labels = {}
     for threads in (1, 2):
         for compiled in (False, True):
             with ThreadPoolExecutor(threads) as pool, monkeypatch.context() as patch:
                 patch.setattr(product, "_pool", lambda pool=pool: pool)
-                patch.setattr(product, "available", lambda compiled=compiled: compiled)
-                patch.setattr(product, "_WORTH", 0)
+                patch.setattr(product, "workers", lambda threads=threads: threads)
+                patch.setattr(product, "_KERNEL_WORK", 0)
+                patch.setenv("STIEFELSYNC_COMPILED", str(int(compiled)))
                 labels[threads, compiled] = synchronise(matchings, 20, method=method).labels
     reference = labels.pop((1, False))
     assert all(np.array_equal(reference, other) for other in labels.values())
@@ -204,10 +204,7 @@ def test_house_reaches_the_best_known_objective(data_dir, k):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_fast_needs_three_arrays_of_points_by_labels_in_single_precision(monkeypatch, compiled):
     # A large universe and few objects, so that W and the matches, twelve bytes an entry, weigh little.
-    if compiled:
-        pytest.importorskip("numba")
-    monkeypatch.setattr(product, "available", lambda: compiled)
-    monkeypatch.setattr(product, "_WORTH", 0)
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", str(int(compiled)))
     d, k = 220, 30
     problem, truth = datasets.synthetic(d, k, 1.0, 0.3, rng=0)
     W = problem.to_matrix()

@@ -1,5 +1,5 @@
 /* Labels, and the sums that scores are made of, kept up to date as objects are re-labelled: the class State of
-   sync/likelihood/gauss_seidel.py, whose arrays these are. All terms are multiples of 2^-30, so that sums are exact in any
+   sync/likelihood/gauss_seidel.py, whose arrays these are. All terms are multiples of 2^-36, so that sums are exact in any
    order; only the prior is not, and is added in the order of the Python code. */
 #include "kernels.h"
 

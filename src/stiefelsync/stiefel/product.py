@@ -1,58 +1,41 @@
-"""Products of a sparse matrix with a block of vectors, on threads; compiled and blocked with the extra `kernels`.
+"""Products of a sparse matrix with a block of vectors, on threads, by a compiled kernel where there is one.
 
-SciPy multiplies chunks of rows on a thread pool. With numba large products run in a compiled kernel that goes block by
-block, so that the rows of U a block of columns needs stay in cache while many rows of W use them. Both add up each row
-in the same order: results are identical, with any number of threads.
+Without the kernel SciPy multiplies chunks of rows. Both add up each row in the same order: results are identical, with
+any number of threads.
 """
 
 from __future__ import annotations
 
-import math
+import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stiefelsync._kernels.library import address, library
 from stiefelsync.stiefel.threads import workers
 
-__all__ = ["Product", "available", "sparse_product"]
+__all__ = ["Product", "sparse_product"]
 
 Product: TypeAlias = Callable[..., NDArray[Any]]
 """U ↦ W U; with keywords ``onto`` and ``scale``, scale·W U − onto in the memory of `onto`."""
 Chunks: TypeAlias = list[tuple[int, int]]
 
-# A product below this many multiply-adds costs less than handing it to threads …
+# A product below this many multiply-adds costs less than handing it to threads.
 _THREAD_WORK = 200_000
-# … and beyond this many outweighs loading the compiler.
-_WORTH = 100_000_000
-# Row chunks are cut by work, not by the number of threads, so that results never depend on the machine. For the kernel
-# they are larger, so that many rows of W use what it has in cache.
+_KERNEL_WORK = 4_000_000  # the same for the kernel
+# SciPy's chunks of rows are cut by work: their rows are copied once more, and should stay in cache.
 _CHUNK_WORK = 50_000
 _CHUNK_ROWS = 512
-_KERNEL_CHUNKS = 8
-# Bytes of U that the kernel works on at a time: a share of the third-level cache. Smaller blocks, and tiles of columns
-# that fit the first or second level, were slower: they leave fewer entries of a row to add up in registers.
-_CACHE = 4 * 1024 * 1024
+_KERNELS = {"float64": "product_f64", "float32": "product_f32"}
 
 
-def available() -> bool:
-    """Return whether the extra `kernels` is installed.
-
-    Examples
-    --------
-    >>> available() in (True, False)
-    True
-    """
-    return find_spec("numba") is not None
-
-
-def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None, compiled: bool | None = None) -> Product:
+def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None) -> Product:
     """Return the function U ↦ W U, U of shape (m, c) and of W's type, for a CSR array W of shape (m, m).
 
     Given ``onto``, an array like U, and ``scale``, the function returns scale·W U − onto in the memory of `onto`.
@@ -61,8 +44,6 @@ def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None, compiled: bo
     ----------
     diagonal : (m,), optional
         To be added to W.
-    compiled
-        Whether to use the compiled kernel; None means when it is installed and the product large enough.
 
     Notes
     -----
@@ -75,39 +56,69 @@ def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None, compiled: bo
     [[3.0], [1.0]]
     """
     csr = W if W.has_sorted_indices else W.sorted_indices()
+    found = library()
+    if found is None or csr.dtype.name not in _KERNELS or csr.nnz > np.iinfo(np.int32).max:
+        return _by_scipy(csr, diagonal)
+    return _by_kernel(csr, diagonal, getattr(found, _KERNELS[csr.dtype.name]))
+
+
+def _by_kernel(csr: Any, diagonal: NDArray[Any] | None, kernel: Any) -> Product:
+    """Return the product by the compiled kernel, one chunk of rows per thread."""
     m = csr.shape[0]
-    pieces = max(1, min(m, csr.nnz // _CHUNK_WORK), m // _CHUNK_ROWS)
-    cuts = np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1))
-    chunks = _chunks(np.append(cuts, [0, m]))
-    wide = _chunks(np.linspace(0, m, _KERNEL_CHUNKS + 1).astype(int))
-    views = [_rows(csr, a, b) for a, b in chunks]
+    arrays = [np.ascontiguousarray(x, np.int32) for x in (csr.indptr, csr.indices)] + [np.ascontiguousarray(csr.data)]
+    if diagonal is not None:
+        diagonal = np.ascontiguousarray(diagonal, csr.dtype)
 
     def product(U: NDArray[Any], *, onto: NDArray[Any] | None = None, scale: float = 1.0) -> NDArray[Any]:
-        work = csr.nnz * U.shape[1]
-        kernel = work >= _WORTH and available() if compiled is None else compiled
         U = np.ascontiguousarray(U, dtype=csr.dtype)
         out = np.empty_like(U) if onto is None else onto
+        c = U.shape[1]
+        at = [ctypes.c_void_p(address(x)) for x in (*arrays, U, out, diagonal, onto)]
 
-        def finish(a: int, b: int, rows: NDArray[Any]) -> None:
-            _finish(a, b, rows, U, diagonal, onto, csr.dtype.type(scale))
-            out[a:b] = rows
+        def fill(rows: tuple[int, int]) -> None:
+            first, last = map(ctypes.c_int64, rows)
+            size, width = ctypes.c_int64(m), ctypes.c_int64(c)
+            code = kernel(*at[:3], size, at[3], width, at[4], first, last, at[5], at[6], ctypes.c_double(scale))
+            if code:
+                raise MemoryError("no memory for a product")
 
-        def fill(n: int) -> None:
-            finish(*chunks[n], views[n] @ U)
-
-        def fill_compiled(n: int) -> None:
-            finish(*wide[n], _compiled_rows(csr, U, *wide[n]))
-
-        todo, run = (len(wide), fill_compiled) if kernel else (len(chunks), fill)
-        if todo == 1 or (work < _THREAD_WORK and not kernel) or workers() == 1:
-            for n in range(todo):
-                run(n)
-        else:
-            for _ in _pool().map(run, range(todo)):
-                pass
+        pieces = workers() if csr.nnz * c >= _KERNEL_WORK else 1
+        _run(fill, _chunks(np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1)), m))
         return out
 
     return product
+
+
+def _by_scipy(csr: Any, diagonal: NDArray[Any] | None) -> Product:
+    """Return the product by SciPy."""
+    m = csr.shape[0]
+    pieces = max(1, min(m, csr.nnz // _CHUNK_WORK), m // _CHUNK_ROWS)
+    chunks = _chunks(np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1)), m)
+    views = {rows: _rows(csr, *rows) for rows in chunks}
+
+    def product(U: NDArray[Any], *, onto: NDArray[Any] | None = None, scale: float = 1.0) -> NDArray[Any]:
+        U = np.ascontiguousarray(U, dtype=csr.dtype)
+        out = np.empty_like(U) if onto is None else onto
+
+        def fill(rows: tuple[int, int]) -> None:
+            part = views[rows] @ U
+            _finish(*rows, part, U, diagonal, onto, csr.dtype.type(scale))
+            out[rows[0] : rows[1]] = part
+
+        _run(fill, chunks, threads=csr.nnz * U.shape[1] >= _THREAD_WORK)
+        return out
+
+    return product
+
+
+def _run(fill: Callable[[tuple[int, int]], None], chunks: Chunks, *, threads: bool = True) -> None:
+    """Fill all chunks of rows, on the pool if that is wanted and of use."""
+    if not threads or len(chunks) == 1 or workers() == 1:
+        for rows in chunks:
+            fill(rows)
+    else:
+        for _ in _pool().map(fill, chunks):
+            pass
 
 
 def _finish(
@@ -130,8 +141,9 @@ def _finish(
             part -= onto[at]
 
 
-def _chunks(cuts: NDArray[Any]) -> Chunks:
-    cuts = np.unique(cuts)
+def _chunks(cuts: NDArray[Any], m: int) -> Chunks:
+    """Return the chunks of m rows between the cuts, those at the ends included."""
+    cuts = np.unique(np.append(cuts, [0, m]))
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
@@ -152,41 +164,3 @@ def _rows(csr: Any, a: int, b: int) -> Any:
     block.data, block.indices = csr.data[start:stop], csr.indices[start:stop]
     block.indptr = csr.indptr[a : b + 1] - start
     return block
-
-
-def _compiled_rows(csr: Any, U: NDArray[Any], first: int, last: int) -> NDArray[Any]:
-    """Return rows first, …, last − 1 of the product with U, (m, c)."""
-    out = np.zeros((last - first, U.shape[1]), dtype=csr.dtype)
-    # Blocks so narrow that few entries of a row are in them would cost more than they save.
-    width = max(_CACHE // max(U.shape[1] * U.itemsize, 1), math.ceil(8 * len(U) ** 2 / max(csr.nnz, 1)), 1)
-    _kernel()(csr.indptr[first : last + 1], csr.indices, csr.data, U, out, width)
-    return out
-
-
-@cache
-def _kernel() -> Any:
-    """Return the compiled product of the rows of `indptr`, by blocks of `width` columns, four entries at a time."""
-    import numba
-
-    @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator, unused-ignore]
-    def blocked(indptr: Any, indices: Any, data: Any, U: Any, out: Any, width: int) -> None:
-        m, d = U.shape
-        at = indptr[:-1].copy()
-        for start in range(0, m, width):
-            end = start + width
-            for r in range(len(at)):
-                p, stop, row = at[r], indptr[r + 1], out[r]
-                while p + 3 < stop and indices[p + 3] < end:
-                    u0, u1, u2, u3 = U[indices[p]], U[indices[p + 1]], U[indices[p + 2]], U[indices[p + 3]]
-                    w0, w1, w2, w3 = data[p], data[p + 1], data[p + 2], data[p + 3]
-                    for t in range(d):
-                        row[t] = (((row[t] + w0 * u0[t]) + w1 * u1[t]) + w2 * u2[t]) + w3 * u3[t]
-                    p += 4
-                while p < stop and indices[p] < end:
-                    u0, w0 = U[indices[p]], data[p]
-                    for t in range(d):
-                        row[t] += w0 * u0[t]
-                    p += 1
-                at[r] = p
-
-    return blocked

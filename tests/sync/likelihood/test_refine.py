@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.special import betaln
 
 from stiefelsync import datasets, score
@@ -272,26 +271,24 @@ def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, fail
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("cache", [64, 768 * 1024])
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 23, 33, 70])
 @pytest.mark.parametrize("work", [100, 50_000])
-def test_the_compiled_product_is_identical(dtype, cache, work, monkeypatch):
-    pytest.importorskip("numba")
-    monkeypatch.setattr(product, "_CACHE", cache)  # many narrow blocks, or one
+def test_the_compiled_product_is_identical(dtype, columns, work, monkeypatch):
     monkeypatch.setattr(product, "_CHUNK_WORK", work)  # many chunks of rows, or one
+    monkeypatch.setattr(product, "_KERNEL_WORK", work)
+    monkeypatch.setattr(product, "workers", lambda: 3)
     matchings, _ = datasets.synthetic(20, 15, 0.7, 0.5, rng=0)
     matchings = matchings.with_weights(np.random.default_rng(1).random(matchings.n_matches) + 0.1)
     W = matchings.to_matrix().astype(dtype)
-    U = np.random.default_rng(2).standard_normal((matchings.n_points, 23)).astype(dtype)
-    plain = sparse_product(W, compiled=False)(U)
-    assert np.array_equal(plain, W @ U)
-    assert np.array_equal(sparse_product(W, compiled=True)(U), plain)
-
-
-def test_without_the_extra_large_products_still_run(monkeypatch):
-    monkeypatch.setattr(product, "available", lambda: False)
-    monkeypatch.setattr(product, "_WORTH", 0)
-    W = sparse.csr_array(np.eye(3))
-    assert sparse_product(W)(np.ones((3, 2))).tolist() == [[1, 1]] * 3
+    rng = np.random.default_rng(2)
+    U, before = rng.standard_normal((2, matchings.n_points, columns)).astype(dtype)
+    diagonal = rng.random(matchings.n_points).astype(dtype)
+    compiled, whole = sparse_product(W), sparse_product(W, diagonal=diagonal)
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", "0")
+    plain, whole_plain = sparse_product(W), sparse_product(W, diagonal=diagonal)
+    assert np.array_equal(plain(U), W @ U)
+    assert np.array_equal(compiled(U), plain(U))
+    assert np.array_equal(whole(U, onto=before.copy(), scale=1.3), whole_plain(U, onto=before.copy(), scale=1.3))
 
 
 def test_decision_maximises_the_expected_fscore():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near, reaches
 from stiefelsync.sync.likelihood.kernels import Kernels
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
-from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds, on_grid
+from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
 
 __all__ = ["State", "ascend", "assign", "gauss_seidel", "leave_out", "refine", "withdraw"]
 
@@ -29,6 +30,7 @@ _CHUNK = 1 << 17  # scores computed at once: they stay in the second-level cache
 _GRID = 1.5 * 2.0**28  # added and taken away again it leaves multiples of 2^-24
 _SMALL = 10_000  # entries up to which a whole array is changed more quickly than some of its columns
 _BLAS = 30_000_000  # multiplications by what is seen, per sweep, from which BLAS is quicker than the kernels
+_EXACT = 1.5 * 2.0**16  # likewise of 2^-36
 _DENSE = 4_000_000  # cells of (points × objects) up to which what objects see of points is dense
 
 
@@ -60,9 +62,7 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     """
     table = MatchTable.of(matchings, d)
     k = matchings.n_objects
-    return ascend(
-        table, labels, LogOdds(on_grid(table.weights), 1.0, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps
-    )
+    return ascend(table, labels, LogOdds(table.weights, 1.0, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps)
 
 
 def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None, rounds: int = 3) -> tuple[Ints, int]:
@@ -192,11 +192,13 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
 class State:
     """Labels and the sums that scores are made of, kept up to date as objects are re-labelled.
 
-    What matches, presence and cluster size are worth are multiples of 2⁻³⁰, so that these sums are exact in any order,
-    by any library, on any processor.
+    What matches, presence and cluster size are worth is rounded to multiples of 2⁻³⁶, so that their sums, as long as
+    they stay below 2¹⁷, are exact in any order, by any library, on any processor.
     """
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
+        seen = None if rates.seen is None else 2 * on_grid(0.5 * rates.seen)
+        rates = replace(rates, right=on_grid(rates.right), seen=seen, size=on_grid(rates.size))
         self.table, self.labels, self.rates = table, labels, rates
         self.offsets = table.matchings.offsets.tolist()
         self.O = table.occupancy(labels)
@@ -328,6 +330,19 @@ class State:
             change[rows, new[moved]] += 1
             change[rows, old[moved]] -= 1
             self.shared += self.seen[self.offsets[i] + moved].T @ change[:, :d]
+
+
+def on_grid(values: Any) -> Any:
+    """Return the values, an array or a CSR matrix, as multiples of 2⁻³⁶.
+
+    Examples
+    --------
+    >>> float(on_grid(np.array([0.1]))[0] * 2**36)
+    6871947674.0
+    """
+    if sparse.issparse(values):
+        return sparse.csr_array((on_grid(values.data), values.indices, values.indptr), shape=values.shape)
+    return (values + _EXACT) - _EXACT
 
 
 def assign(S: Floats) -> Ints:

@@ -48,17 +48,15 @@ from scipy.special import betaln, xlogy
 from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts, level, near
 from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds", "on_grid"]
+__all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_GRID = 1.5 * 2.0**22  # added and taken away again it leaves multiples of 2^-30
-
 
 @dataclass(frozen=True)
 class LogOdds:
-    """Log-odds of the model, one set per block: multiples of 2⁻³⁰ but for the prior, so that their sums are exact.
+    """Log-odds of the model, one set per block.
 
     Attributes
     ----------
@@ -182,16 +180,16 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
     if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
     R1 = (1 - P) * (r1 / (1 - p))
-    alpha = on_grid(np.log(P) - np.log(R1) + table.spread)
-    beta = on_grid(np.log(R1) - np.log(r0))
-    gamma = on_grid(np.log(1 - P - R1) - np.log(1 - r0)) if table.partial else beta
+    alpha = np.log(P) - np.log(R1) + table.spread
+    beta = np.log(R1) - np.log(r0)
+    gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
 
     def each(value: Any) -> Any:
         return np.full(len(table.indices), value) if np.ndim(value) == 0 else value[table.pairs]
 
     right = each(alpha)
     if counts.trust is not None:
-        right = right + on_grid(counts.trust.odds)[table.numbers]
+        right = right + counts.trust.odds[table.numbers]
     size = table.between(gamma) if np.ndim(gamma) else gamma * table.compared
     return LogOdds(
         right=np.maximum(right, 0),
@@ -203,17 +201,6 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
         extent=None if counts.sight is None or counts.sight.reached is None else counts.sight.extent,
         births=0.0 if counts.sight is None else counts.sight.births,
     )
-
-
-def on_grid(values: Any) -> Any:
-    """Return the values, a number or an array, as multiples of 2⁻³⁰: sums of a million of them are exact in any order.
-
-    Examples
-    --------
-    >>> float(on_grid(0.1)) * 2**30
-    107374182.0
-    """
-    return (values + _GRID) - _GRID
 
 
 def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None = None) -> float:

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln
 
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -115,6 +117,8 @@ def sample_posterior(
 ) -> Floats:
     """Return the posterior probability, (m, m), that two points carry the same label; 1 on the diagonal.
 
+    It is 0 for points of objects that no comparisons connect: they may carry the same label, but nothing says so.
+
     Gibbs sampling. In one object labels are paired off at random and each pair swaps (or hands over) its point with the
     probability that the scores give, all pairs and all chains at once. After every sweep each chain draws the rates,
     what weights are worth, and the universe size, which may exceed the given one by a quarter, from their posterior
@@ -161,6 +165,9 @@ def sample_posterior(
             np.add.at(together, (member[..., one] * (m + 1) + member[..., two]).ravel(), 1)
             samples += chains
     P = together.reshape(m + 1, m + 1)[:m, :m] / max(samples, 1)
+    i, j = table.matchings.pair_objects.T
+    part = connected_components(sparse.coo_array((np.ones(len(i)), (i, j)), shape=(k, k)), directed=False)[1]
+    P[part[table.owner][:, None] != part[table.owner]] = 0
     return np.asarray(P + P.T + np.eye(m))
 
 

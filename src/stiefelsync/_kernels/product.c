@@ -1,0 +1,57 @@
+/* Rows of scale * (W + diagonal) U - onto, W in CSR. Columns of U are copied, some at a time, to where they lie close
+   together: 128 bytes of a row, so that those of several thousand rows stay in the second-level cache. Every sum is made in
+   registers, in the order of W's columns: it is that of SciPy's product, whatever the width of registers. */
+#include "kernels.h"
+
+#define PANEL(NAME, REAL, LANES, N)                                                                                         \
+    WIDE static void NAME(const int32_t *indptr, const int32_t *indices, const REAL *data, const REAL *panel, int64_t first, \
+                          int64_t last, const REAL *U, REAL *out, int64_t c, int64_t width, const REAL *diagonal,            \
+                          const REAL *onto, REAL scale) {                                                                   \
+        for (int64_t r = first; r < last; r++) {                                                                            \
+            union {                                                                                                         \
+                LANES lanes[N];                                                                                             \
+                REAL each[N * sizeof(LANES) / sizeof(REAL)];                                                                \
+            } sum;                                                                                                          \
+            LANES s[N];                                                                                                     \
+            for (int x = 0; x < N; x++) s[x] = (LANES){0};                                                                  \
+            for (int32_t e = indptr[r]; e < indptr[r + 1]; e++) {                                                           \
+                const LANES *u = (const LANES *)panel + (int64_t)indices[e] * N;                                            \
+                const REAL w = data[e];                                                                                     \
+                for (int x = 0; x < N; x++) s[x] += w * u[x];                                                               \
+            }                                                                                                               \
+            for (int x = 0; x < N; x++) sum.lanes[x] = s[x];                                                                \
+            for (int64_t t = 0; t < width; t++) {                                                                           \
+                REAL value = sum.each[t];                                                                                   \
+                if (diagonal) value += diagonal[r] * U[r * c + t];                                                          \
+                if (onto) value = value * scale - onto[r * c + t];                                                          \
+                out[r * c + t] = value;                                                                                     \
+            }                                                                                                               \
+        }                                                                                                                   \
+    }
+
+#define PRODUCT(NAME, REAL, LANES, FULL, HALF)                                                                              \
+    API int NAME(const int32_t *indptr, const int32_t *indices, const REAL *data, int64_t m, const REAL *U, int64_t c,      \
+                 REAL *out, int64_t first, int64_t last, const REAL *diagonal, const REAL *onto, double scale) {            \
+        const int64_t lanes = sizeof(LANES) / sizeof(REAL);                                                                 \
+        char *memory = malloc((size_t)(2 * m + 1) * sizeof(LANES));                                                         \
+        if (!memory) return -1;                                                                                             \
+        REAL *panel = (REAL *)(((uintptr_t)memory + sizeof(LANES) - 1) & ~(uintptr_t)(sizeof(LANES) - 1));                  \
+        for (int64_t t = 0; t < c; t += 2 * lanes) {                                                                        \
+            const int64_t width = c - t < 2 * lanes ? c - t : 2 * lanes, room = width > lanes ? 2 * lanes : lanes;          \
+            if (width < room) memset(panel, 0, (size_t)(m * room) * sizeof(REAL));                                          \
+            for (int64_t r = 0; r < m; r++) memcpy(panel + r * room, U + r * c + t, (size_t)width * sizeof(REAL));          \
+            (room > lanes ? FULL : HALF)(indptr, indices, data, panel, first, last, U + t, out + t, c, width, diagonal,     \
+                                         onto ? onto + t : 0, (REAL)scale);                                                 \
+        }                                                                                                                   \
+        free(memory);                                                                                                       \
+        return 0;                                                                                                           \
+    }
+
+typedef double lanes_f64 __attribute__((vector_size(64), may_alias));
+typedef float lanes_f32 __attribute__((vector_size(64), may_alias));
+PANEL(full_f64, double, lanes_f64, 2)
+PANEL(half_f64, double, lanes_f64, 1)
+PANEL(full_f32, float, lanes_f32, 2)
+PANEL(half_f32, float, lanes_f32, 1)
+PRODUCT(product_f64, double, lanes_f64, full_f64, half_f64)
+PRODUCT(product_f32, float, lanes_f32, full_f32, half_f32)
