@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from stiefelsync import datasets, score, synchronise
+from stiefelsync.matching.graph import numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel import product
+from stiefelsync.sync.likelihood import large_objects
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.sampling import expected_fscore
 from stiefelsync.sync.methods import accurate
@@ -160,6 +163,33 @@ def test_an_interrupt_within_a_later_start_loses_no_likelier_labels(monkeypatch)
     details = synchronise(matchings).outcome.details
     assert [start.name for start in details.starts] == ["spectral"]
     assert details.log_likelihood == details.starts[0].log_likelihood
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_an_interrupt_on_the_way_of_large_objects_returns_the_likeliest_labels_so_far(monkeypatch, after):
+    matchings, _ = datasets.shapes.large(250, rng=0)
+    seen = []
+
+    def interrupted(*arguments, **options):
+        for found in large_objects.refinements(*arguments, **options):
+            if len(seen) == after:
+                raise KeyboardInterrupt
+            seen.append(found)
+            yield found
+
+    monkeypatch.setattr(accurate, "refinements", interrupted)
+    if not after:  # there is no answer yet
+        with pytest.raises(KeyboardInterrupt):
+            synchronise(matchings)
+        return
+    result = synchronise(matchings)
+    details = result.outcome.details
+    assert (result.status, details.route) == ("interrupted; this is the best answer so far", "sparse")
+    assert [start.name for start in details.starts] == ["tracks"]
+    assert details.log_likelihood == max(value for _, value in seen)
+    held = seen[-1][0] >= 0
+    assert_array_equal(result.labels >= 0, held)
+    assert_array_equal(numbered(result.labels[held]), numbered(seen[-1][0][held]))
 
 
 def test_an_interrupt_while_samples_are_drawn_returns_the_likeliest_labels(monkeypatch):

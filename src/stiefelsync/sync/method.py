@@ -51,7 +51,7 @@ Callback = Callable[[Progress], object]
 
 
 class Reporter:
-    """Hands progress on to a callback and remembers whether it asked for an early end.
+    """Hands progress on to a callback and remembers whether it, or Ctrl-C, asked for an early end.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Reporter:
 
     def __init__(self, callback: Callback | None) -> None:
         self._callback = callback
-        self.stopped = False
+        self.stopped = self.interrupted = False
 
     def __call__(self, progress: Progress) -> bool:
         """Report progress and return whether to stop."""
@@ -73,6 +73,8 @@ class Reporter:
     @property
     def status(self) -> Status:
         """The status of a run that iterated nothing of its own."""
+        if self.interrupted:
+            return Status.INTERRUPTED
         return Status.STOPPED if self.stopped else Status.DONE
 
 

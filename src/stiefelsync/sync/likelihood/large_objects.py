@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -12,7 +14,7 @@ from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood, log_odds
 from stiefelsync.sync.rounding import assign_sparse
 
-__all__ = ["large_objects", "refine_large"]
+__all__ = ["large_objects", "refine_large", "refinements"]
 
 Ints = NDArray[np.int64]
 
@@ -33,8 +35,26 @@ def large_objects(matchings: Matchings, d: int) -> bool:
     return m / used * d >= _LARGE and _PER_ENTRY * nnz * used <= (nnz + m * d) * d
 
 
-def refine_large(matchings: Matchings, labels: Ints, *, rounds: int = 8, sweeps: int = 5) -> tuple[Ints, float]:
+def refine_large(matchings: Matchings, labels: Ints) -> tuple[Ints, float]:
     """Return labels, (m,), refined object by object with sparse scores, and their log-likelihood.
+
+    These are the last of :func:`refinements`.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
+    >>> labels = refine_large(problem, np.array([0, 1, -1, -1, 0, 1]))[0]
+    >>> bool((labels == labels[[0, 1, 1, 0, 0, 1]]).all()), len(set(labels.tolist()))
+    (True, 2)
+    """
+    *_, last = refinements(matchings, labels)
+    return last
+
+
+def refinements(
+    matchings: Matchings, labels: Ints, *, rounds: int = 8, sweeps: int = 5
+) -> Iterator[tuple[Ints, float]]:
+    """Yield labels, (m,), and their log-likelihood: those given, and ever likelier ones after each round.
 
     Point a of object i may take the label of any point it is matched with, if its score S[a, c] (see
     :mod:`stiefelsync.sync.likelihood.model`; the prior is left out) is above zero, or stay alone under a label of its
@@ -54,13 +74,13 @@ def refine_large(matchings: Matchings, labels: Ints, *, rounds: int = 8, sweeps:
     Examples
     --------
     >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
-    >>> labels = refine_large(problem, np.array([0, 1, -1, -1, 0, 1]))[0]
-    >>> bool((labels == labels[[0, 1, 1, 0, 0, 1]]).all()), len(set(labels.tolist()))
-    (True, 2)
+    >>> [round(value) for _, value in refinements(problem, np.array([0, 1, -1, -1, 0, 1]))]
+    [-11, 0]
     """
     table = MatchTable.of(matchings, matchings.n_points)
     labels = _named(labels)
-    best, value = labels, -np.inf
+    value = log_likelihood(table, _alone(labels))
+    yield _alone(labels), value
     for _ in range(rounds):
         rates = log_odds(table, block_counts(table, _alone(labels)))
         state = _Sparse(table, labels, rates)
@@ -71,9 +91,9 @@ def refine_large(matchings: Matchings, labels: Ints, *, rounds: int = 8, sweeps:
         labels = state.labels
         reached = log_likelihood(table, _alone(labels))
         if reached <= value:
-            break
-        best, value = labels.copy(), reached
-    return _alone(best), value
+            return
+        value = reached
+        yield _alone(labels), value
 
 
 def _named(labels: Ints) -> Ints:

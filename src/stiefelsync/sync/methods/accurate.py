@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from stiefelsync.matching.graph import numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
-from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.likelihood.annealing import anneal
@@ -22,7 +21,7 @@ from stiefelsync.sync.likelihood.exchange import exchange
 from stiefelsync.sync.likelihood.gauss_seidel import leave_out, refine, withdraw
 from stiefelsync.sync.likelihood.groups import grouped_start
 from stiefelsync.sync.likelihood.improve import improve
-from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
+from stiefelsync.sync.likelihood.large_objects import large_objects, refinements
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
@@ -135,7 +134,7 @@ def accurate(
     if large_objects(matchings, universe):
         return _sparse(matchings, start, callback)
     search = _Search(matchings, universe, rng)
-    watch, report, interrupted, decided = Stopwatch(), Reporter(callback), False, None
+    watch, report, decided = Stopwatch(), Reporter(callback), None
     try:
         for n, (stage, run) in enumerate(stages := search.stages(start, options.n_init)):
             if n and report(Progress(stage, n, len(stages))):
@@ -149,33 +148,34 @@ def accurate(
     except KeyboardInterrupt:
         if not np.isfinite(search.value):
             raise
-        interrupted = True
+        report.interrupted = True
     labels, expected = decided or (search.labels if options.full else search.supported(search.labels), None)
+    details = AccurateDetails("dense", search.value, tuple(search.starts), expected)
     return Outcome(
-        labels=labels,
-        U=search.U,
-        status=Status.INTERRUPTED if interrupted else report.status,
-        n_iter=search.tried,
-        timings=watch.seconds,
-        details=AccurateDetails("dense", search.value, tuple(search.starts), expected),
+        labels=labels, U=search.U, status=report.status, n_iter=search.tried, timings=watch.seconds, details=details
     )
 
 
 def _sparse(matchings: Matchings, start: Ints | None, callback: Callback | None) -> Outcome:
     """Take the way of large objects: the tracks that matches form, and the given start, refined with sparse scores."""
-    watch, report, starts = Stopwatch(), Reporter(callback), []
+    watch, report = Stopwatch(), Reporter(callback)
     best, value = np.full(matchings.n_points, -1, dtype=np.int64), -np.inf
     tried = [("tracks", np.asarray(grow_tracks(matchings).labels))] + ([] if start is None else [("given", start)])
-    for n, (name, labels) in enumerate(tried):
-        if n and report(Progress(f"{name} start", n, len(tried))):
-            break
-        with watch(f"{name} start"):
-            labels, reached = refine_large(matchings, labels)
-        starts.append(Start(name, reached))
-        if reached > value:
-            best, value = labels, reached
-    details = AccurateDetails("sparse", value, tuple(starts))
-    return Outcome(labels=best, status=report.status, n_iter=len(starts), timings=watch.seconds, details=details)
+    reached: dict[str, float] = {}
+    try:
+        for n, (name, first) in enumerate(tried):
+            if n and report(Progress(f"{name} start", n, len(tried))):
+                break
+            with watch(f"{name} start"):
+                for labels, reached[name] in refinements(matchings, first):
+                    if reached[name] > value:
+                        best, value = labels, reached[name]
+    except KeyboardInterrupt:
+        if not reached:
+            raise
+        report.interrupted = True
+    details = AccurateDetails("sparse", value, tuple(Start(*one) for one in reached.items()))
+    return Outcome(labels=best, status=report.status, n_iter=len(reached), timings=watch.seconds, details=details)
 
 
 @dataclass(frozen=True)
