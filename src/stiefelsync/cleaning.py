@@ -209,12 +209,12 @@ def clean(
             notes = _notes(found, counts, written, route)
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
-    go_on, told = route.writer.next_command, route.reader.advice
-    advice = () if told is None else tuple(told(route.source, {**route.options["read"], **route.options["write"]}))
+    lost, advice, next_command = route.words(content.matchings, written, photographs)
+    if problem.weights is not None and content.matchings.weights is None and written is None:
+        lost.append("The matches of the answer have no weights: those of the input are not written.")
     return Cleaned(
-        route.source, route.target, shown, drawn, result, found, counts, written, tuple(_lost(found, route, written)),
-        certificate, advice, None if go_on is None else go_on(route.target, written, photographs),
-        time.perf_counter() - began,
+        route.source, route.target, shown, drawn, result, found, counts, written, tuple(lost), certificate,
+        tuple(advice), next_command, time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -279,14 +279,6 @@ def _counts(found: Difference, written: Written, route: Route, output: Path) -> 
         tables = (read(path, route.writer.name, **written.reading) for path in (route.model, output))
         conflicted = (conflicts(table).count for table in tables)
     return Counts(written.before, written.kept, added, found.adds, *conflicted)
-
-
-def _lost(found: Difference, route: Route, written: Written | None) -> list[str]:
-    """Return sentences on what of the answer the file does not hold."""
-    lost = route.writer.loses(found.matches_after)
-    if found.input.weights is not None and found.matches_after.weights is None and written is None:
-        lost.append("The matches of the answer have no weights: those of the input are not written.")
-    return lost
 
 
 def _notes(found: Difference, counts: Counts, written: Written | None, route: Route) -> list[str]:

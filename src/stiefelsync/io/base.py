@@ -112,7 +112,7 @@ class Format:
         ``write(content, path, *, like, **options)``; `path` is a fresh file, `like` the input file. A writer that
         filters a copy of `like` returns what became of its matches, any other None.
     loses
-        Sentences on what of a problem the format cannot hold.
+        Sentences on what of a problem the format cannot hold; none by default.
     adds
         Whether matches the input did not have are written when nothing is said.
     whole
@@ -137,7 +137,7 @@ class Format:
     sniff: Callable[[Path], bool]
     read: Callable[..., Matchings]
     write: Callable[..., Written | None]
-    loses: Callable[[Matchings], list[str]]
+    loses: Callable[[Matchings], list[str]] = lambda _: []
     adds: bool = True
     whole: bool = False
     files: tuple[str, ...] = ()

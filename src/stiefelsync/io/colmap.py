@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -341,11 +342,6 @@ def _unverified(path: Path) -> bool:
     return bool(waiting - verified.keys()) or bool(waiting and not any(verified.values()))
 
 
-def loses(matchings: Matchings) -> list[str]:
-    """A COLMAP database has no place for weights."""
-    return losses(matchings, "A COLMAP database", weights=False)
-
-
 def _advice(path: Path, options: Mapping[str, Any]) -> list[str]:
     """Return what speaks for verification or for moving keypoints, where it is not done already."""
     said = [] if "verify" in options else on_verification(path)
@@ -367,7 +363,7 @@ COLMAP = register(
         is_sqlite,
         read,
         write,
-        loses,
+        partial(losses, where="A COLMAP database", weights=False),
         adds=False,
         load=load,
         next_command=_go_on,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -222,11 +223,6 @@ def write_tracks(
     _dump(path, delimiter, matchings, plain, header, rows)
 
 
-def loses_matches(matchings: Matchings) -> list[str]:
-    """A table of matches has no place for coordinates."""
-    return losses(matchings, "A CSV file of matches", coordinates=False)
-
-
 def loses_tracks(matchings: Matchings) -> list[str]:
     """A table of tracks has no place for weights, and holds all that follows."""
     return losses(matchings, "A CSV file of tracks", weights=False) + follows(matchings, "A CSV file of tracks")
@@ -240,7 +236,7 @@ CSV = register(
         lambda path: _sniff(path, "object_a"),
         read_matches,
         write_matches,
-        loses_matches,
+        partial(losses, where="A CSV file of matches", coordinates=False),
     )
 )
 TRACKS = register(

@@ -6,6 +6,7 @@ Every pair of objects is a line ``gm i j``, a line ``p N0 N1 A E``, A lines ``a 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -162,9 +163,14 @@ def write(content: Content, path: Path, *, like: Path | None) -> None:
                 file.write("\n")
 
 
-def loses(matchings: Matchings) -> list[str]:
-    """A .dd file has no place for names and coordinates."""
-    return losses(matchings, "A .dd file", names=False, coordinates=False)
-
-
-DD = register(Format("dd", "multi-graph matching, linear part", (".dd",), sniff, read, write, loses))
+DD = register(
+    Format(
+        "dd",
+        "multi-graph matching, linear part",
+        (".dd",),
+        sniff,
+        read,
+        write,
+        partial(losses, where="A .dd file", names=False, coordinates=False),
+    )
+)

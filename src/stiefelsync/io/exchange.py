@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stiefelsync.errors import InputError, typed
+from stiefelsync.errors import InputError
 from stiefelsync.io.base import names_of
 from stiefelsync.matching._canonical import OneToMany, as_labels, as_pairs, check_sizes
+from stiefelsync.matching._typed import typed
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["from_dict", "from_permutations", "from_tensor", "to_dict", "to_permutations", "to_tensor"]

@@ -12,7 +12,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from stiefelsync.errors import FormatError
-from stiefelsync.io.base import Content, Format, head, losses, register
+from stiefelsync.io.base import Content, Format, head, register
 from stiefelsync.io.limits import shown
 from stiefelsync.io.matlab import load
 from stiefelsync.matching._canonical import OneToMany
@@ -111,9 +111,4 @@ def write(content: Content, path: Path, *, like: Path | None) -> None:
         scipy_io.savemat(file, variables, do_compression=True, oned_as="column")
 
 
-def loses(matchings: Matchings) -> list[str]:
-    """A MAT file holds everything."""
-    return losses(matchings, "A MAT file")
-
-
-MAT = register(Format("mat", "MATLAB: W with dimVector, or with m and k", (".mat",), sniff, read, write, loses))
+MAT = register(Format("mat", "MATLAB: W with dimVector, or with m and k", (".mat",), sniff, read, write))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError
-from stiefelsync.io.base import Content, Format, Labels, head, losses, register
+from stiefelsync.io.base import Content, Format, Labels, head, register
 from stiefelsync.io.dispatch import as_path
 from stiefelsync.io.limits import as_integers, check_points, guarded, shown
 from stiefelsync.io.npz_arrays import load
@@ -153,9 +153,4 @@ def read_truth(path: str | Path) -> Labels | None:
         return _checked(arrays["truth"], int(check_sizes(arrays["sizes"]).sum()))
 
 
-def loses(matchings: Matchings) -> list[str]:
-    """NPZ holds everything."""
-    return losses(matchings, "An NPZ file")
-
-
-NPZ = register(Format("npz", "the arrays of Matchings, or W and sizes", (".npz",), sniff, read, write, loses))
+NPZ = register(Format("npz", "the arrays of Matchings, or W and sizes", (".npz",), sniff, read, write))

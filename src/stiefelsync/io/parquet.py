@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, MissingExtraError
-from stiefelsync.io.base import Content, Format, Labels, losses, register
+from stiefelsync.io.base import Content, Format, Labels, register
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
@@ -345,11 +345,4 @@ def read_labels(path: str | Path) -> Labels:
     return columns["label"].astype(np.int64)
 
 
-def loses(matchings: Matchings) -> list[str]:
-    """A Parquet dataset holds everything."""
-    return losses(matchings, "A Parquet dataset")
-
-
-PARQUET = register(
-    Format("parquet", "Parquet dataset, a folder read in parts", (".parquet",), sniff, read, write, loses)
-)
+PARQUET = register(Format("parquet", "Parquet dataset, a folder read in parts", (".parquet",), sniff, read, write))

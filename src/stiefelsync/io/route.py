@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from stiefelsync.errors import counted, unknown_name
-from stiefelsync.io.base import Format
+from stiefelsync.io.base import Format, Written
 from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write
 from stiefelsync.io.files import Name, check_outputs
+from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Route", "convert", "plan_route", "share"]
 
@@ -40,6 +41,17 @@ class Route:
     writer: Format
     options: Mapping[str, Mapping[str, Any]]
     reads: tuple[Path, ...]
+
+    def words(
+        self, matchings: Matchings, written: Written | None, images: Path | None
+    ) -> tuple[list[str], list[str], str | None]:
+        """Return what of the matches the target does not hold, advice on the source, and what to type next."""
+        advice, go_on = self.reader.advice, self.writer.next_command
+        return (
+            self.writer.loses(matchings),
+            [] if advice is None else advice(self.source, {**self.options["read"], **self.options["write"]}),
+            None if go_on is None else go_on(self.target, written, images),
+        )
 
 
 def plan_route(

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from stiefelsync.errors import InputError, typed
+from stiefelsync.errors import InputError
 from stiefelsync.matching import _flat
 from stiefelsync.matching._arrays import Int32s, MatchArrays
 from stiefelsync.matching._canonical import (
@@ -22,6 +22,7 @@ from stiefelsync.matching._canonical import (
     grouped,
     sort_matches,
 )
+from stiefelsync.matching._typed import typed
 
 __all__ = ["Matchings"]
 

@@ -16,7 +16,7 @@ from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.threads import workers
 
-__all__ = ["SMOOTH", "neighbour_support"]
+__all__ = ["SMOOTH", "neighbour_support", "weighed"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -112,6 +112,21 @@ def neighbour_support(
                 pool.shutdown(cancel_futures=True)
                 break
     return support
+
+
+def weighed(matchings: Matchings, support: Floats) -> Matchings:
+    """Return the matches that have support, (M,), their weights multiplied by it; where unknown, by the mean support.
+
+    Examples
+    --------
+    >>> three = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1], [2, 2]]}, [3, 3])
+    >>> weighed(three, np.array([0.0, 0.5, np.nan])).weights.tolist()
+    [0.5, 0.25]
+    """
+    mean = support[np.isfinite(support)].mean()
+    weights = matchings.match_weights * np.where(np.isfinite(support), support, mean)
+    some = support != 0
+    return matchings.keep(some).with_weights(np.maximum(weights, np.finfo(np.float64).tiny)[some])
 
 
 def _spread_out(x: Complexes, pair: Ints) -> NDArray[np.bool_]:

@@ -32,8 +32,8 @@ def workers() -> int:
 
 
 @contextmanager
-def one_blas_thread(wanted: bool = True) -> Iterator[None]:
-    """Keep BLAS to one thread for the body of a ``with`` statement, if `wanted`; nested and concurrent use is allowed.
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread for the body of a ``with`` statement; nested and concurrent use is allowed.
 
     Threads that wait for work by spinning cost small matrices more than they give: two cost the presets 4 to 17 times
     the processor time on problems of up to 3,000 points (docs/evidence/speed.md).
@@ -43,9 +43,6 @@ def one_blas_thread(wanted: bool = True) -> Iterator[None]:
     >>> with one_blas_thread():
     ...     pass
     """
-    if not wanted:
-        yield
-        return
     with _lock:
         _limits.append(None if _limits else _controller().limit(limits=1, user_api="blas"))
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def synchronise(
             " use method='tracks', which needs none"
         )
     small = chosen.name in _DENSE_PRESETS and matchings.n_points * d**2 < _SMALL_FOR_BLAS
-    with one_blas_thread(small):
+    with one_blas_thread() if small else nullcontext():
         found = chosen.run(matchings, d, rng=draws, callback=callback, **options)
     outcome = accept(found, matchings, chosen.name)
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))

@@ -14,7 +14,7 @@ from stiefelsync.matching import doubt as doubts
 from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
+from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support, weighed
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.decisions import TracksDetails
@@ -207,12 +207,9 @@ def _weigh(
     if stopped:
         return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, np.empty(0)
     known = np.isfinite(support)
-    alone = support == 0
     if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
         return matchings, np.zeros(matchings.n_matches, dtype=bool), callback, np.empty(0)
-    weights = matchings.match_weights * np.where(known, support, support[known].mean())
-    weights = np.maximum(weights, np.finfo(np.float64).tiny)
-    return matchings.keep(~alone).with_weights(weights[~alone]), alone, callback, support
+    return weighed(matchings, support), support == 0, callback, support
 
 
 def _account(
