@@ -14,7 +14,6 @@ import numpy as np
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.flags import ignoring_kernel_flags
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.options import check_option, meanings, option
 from stiefelsync.sync.outcome import Details, Outcome
@@ -237,7 +236,6 @@ def _taking(function: Callable[..., Outcome], settings: type) -> Run:
     starts = "start" in inspect.signature(function).parameters
 
     @wraps(function)
-    @ignoring_kernel_flags
     def run(
         matchings: Matchings,
         universe: int,
@@ -248,7 +246,8 @@ def _taking(function: Callable[..., Outcome], settings: type) -> Run:
         **given: Any,
     ) -> Outcome:
         common = {"start": given.pop("start", None)} if starts else {}
-        return function(matchings, universe, settings(**given), rng=rng, callback=callback, **common)
+        with np.errstate(invalid="ignore"):  # for the reason that stiefel.flags tells
+            return function(matchings, universe, settings(**given), rng=rng, callback=callback, **common)
 
     return run
 
