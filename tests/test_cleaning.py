@@ -23,6 +23,31 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_file_to_copy_must_be_of_the_output_s_kind(database: Path, tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("no database")
+    with pytest.raises(InputError, match=r"of the format 'colmap': .*notes.txt is no such file; leave like= out"):
+        clean(database, tmp_path / "clean.db", like=other)
+    with pytest.raises(InputError, match="of the format 'csv': it is not written as a changed copy of a file"):
+        clean(database, tmp_path / "clean.csv", like=database)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["database.db", "notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["tracks.csv", "answer.npz"])
+def test_files_say_how_far_to_trust_a_track(database: Path, tmp_path: Path, name: str) -> None:
+    done = clean(database, tmp_path / name, to="tracks" if name.endswith("csv") else None)
+    assert io.read(done.output).n_matches == done.counts.after
+    trust = done.result.point_confidence()
+    if name.endswith("npz"):
+        np.testing.assert_array_equal(np.load(done.output)["confidence"], trust)
+    else:
+        rows = [line.split(",") for line in done.output.read_text().splitlines() if line[0] not in "#t"]
+        listed = np.sort([float(row[-1]) for row in rows])
+        np.testing.assert_allclose(listed, np.sort(trust), atol=1e-4)
+    io.write(done.result, tmp_path / "again.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npz")["confidence"], trust)
+
+
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

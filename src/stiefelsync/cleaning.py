@@ -200,7 +200,8 @@ def clean(
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
-        content = Content(found.matches_after, found.labels, adds, original)
+        trust = None if found.labels is None else result.point_confidence
+        content = Content(found.matches_after, found.labels, adds, original, trust)
         written = write_content(content, staged[route.target], route.writer, like=route.model, **route.options["write"])
         counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
         if drawn is not None:

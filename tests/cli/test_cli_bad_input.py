@@ -117,7 +117,7 @@ BAD_OPTIONS = {
     "universe not used": (["--method", "tracks", "--universe", "40"], "'tracks' finds the size of the universe itself"),
     "option of another method": (
         ["--option", "copies=0"],
-        "'copies' is an option of method tracks; choose method='tracks' for it (here: --method)",
+        "'copies' is an option of method tracks; choose --method tracks for it",
     ),
     "unknown method": (["--method", "fastt"], "unknown method 'fastt'; did you mean 'fast'?"),
     "unknown format": (["--format", "npy"], "unknown format 'npy'; did you mean 'npz'?"),
@@ -126,7 +126,7 @@ BAD_OPTIONS = {
     "option without a value": (["--option", "tol"], "write --option tol=VALUE"),
     "picture of unknown kind": (["--plot", "picture.bmp"], "must end in .png, .pdf or .svg"),
     "option misspelt": (["--option", "weightd=true"], "unknown option 'weightd'; did you mean 'weighted'?"),
-    "images without a report": (["--images", "."], "none is wanted; name it with report= (here: --report)"),
+    "images without a report": (["--images", "."], "none is wanted; name it with --report"),
     "negative seed": (["--seed", "-1"], "error: invalid value for '--seed'"),
     "unknown flag": (["--metod", "fast"], "error: unknown option --metod; did you mean --method?\n"),
 }

@@ -170,7 +170,8 @@ def test_sync_plot_and_report(run, problem, tmp_path):
 def test_sync_writes_tracks_on_request(document, problem, tmp_path):
     told = document("sync", problem, "-o", tmp_path / "tracks.csv", "--to", "tracks", "--method", "union-find")
     rows = (tmp_path / "tracks.csv").read_text().splitlines()
-    assert rows[1] == "track,object,point"
+    assert rows[1] == "track,object,point,confidence"
+    assert all(0 < float(row.split(",")[3]) < 1 for row in rows[2:])
     assert len({row.split(",")[0] for row in rows[2:]}) == told["tracks"]
 
 
@@ -355,10 +356,7 @@ def test_options_of_formats(run, document, tmp_path):
     rows = "object_a,point_a,object_b,point_b,weight\na,0,b,0,1\na,0,b,1,5\nb,1,c,0,1\n"
     (tmp_path / "many.csv").write_text(rows)
     repair = ("--option", "one_to_many=repair")
-    assert (
-        "one_to_many='repair' keeps the heaviest) (here: --option one_to_many=VALUE)"
-        in run("inspect", tmp_path / "many.csv", code=2).stderr
-    )
+    assert "; --option one_to_many=repair keeps the heaviest)" in run("inspect", tmp_path / "many.csv", code=2).stderr
     found = document("inspect", tmp_path / "many.csv", *repair)
     assert (found["matches"], found["repair"]) == (2, {"duplicates": 0, "second_partners": 1})
     told = run("inspect", tmp_path / "many.csv", *repair).stdout
@@ -448,7 +446,7 @@ def test_reproduce_says_how_to_get_the_data(run, tmp_path, monkeypatch):
     monkeypatch.setattr("stiefelsync.datasets.fetch.cache_dir", lambda: tmp_path / "cache")
     for experiment in ("house", "house-matches", "house-ablation", "all"):
         told = run("reproduce", experiment, "--quick", "--output", tmp_path / "first", code=2).stderr
-        assert "(here: --download)" in told
+        assert "pass --download to fetch it" in told
     (tmp_path / "data" / "house").mkdir(parents=True)
     (tmp_path / "data" / "house" / "house_sync_data.mat").write_bytes(b"something else")
     monkeypatch.setenv("STIEFELSYNC_DATA", str(tmp_path / "data"))

@@ -87,3 +87,7 @@ def test_what_was_dropped_is_told():
     found = inspect(Matchings.from_pairs({(0, 1): twice}, [2, 2], one_to_many="repair"))
     assert found.repair == Repair(duplicates=1, second_partners=1)
     assert inspect(Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])).repair is None
+
+
+def test_without_matches_there_is_nothing_to_judge() -> None:
+    assert inspect(Matchings.from_pairs({}, [2, 2])).worth == "no: there are no matches, hence nothing to judge"

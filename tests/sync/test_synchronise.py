@@ -174,6 +174,21 @@ def test_confidence_counts_only_objects_that_were_compared():
     assert confidence[0] == pytest.approx((2 + 1) / (2 + 2))
 
 
+def test_confidence_of_tracks_is_the_mean_over_their_matches_and_falls_with_wrong_ones():
+    problem, truth = datasets.scene(300, 20, 100, 200, wrong=0.3, missing=0.3, rng=100)
+    result = synchronise(problem, method="tracks")
+    ends, label, tracks = problem.endpoints, result.labels, result.tracks()
+    for number in (0, 1, len(tracks) - 1):
+        points = problem.offsets[tracks[number][:, 0]] + tracks[number][:, 1]
+        inside = (label[ends[:, 0]] == label[points[0]]) & (label[ends[:, 1]] == label[points[0]])
+        assert result.track_confidence[number] == pytest.approx(result.confidence[inside].mean())
+        assert result.point_confidence()[points] == pytest.approx(result.track_confidence[number])
+    assert np.isnan(result.point_confidence()[label < 0]).all()
+    found = [truth[problem.offsets[track[:, 0]] + track[:, 1]] for track in tracks]
+    pure = np.array([len(set(one.tolist())) == 1 for one in found])
+    assert result.track_confidence[pure].mean() > result.track_confidence[~pure].mean() + 0.05
+
+
 def test_summary_and_figures_agree():
     problem, _ = datasets.synthetic(12, 15, observed=0.7, error=0.3, rng=3)
     result = synchronise(problem, 12, method="sparse-stiefel")
@@ -355,7 +370,8 @@ def test_tracks_say_by_which_rule_points_were_placed():
     placed = result.as_dict()["points_by_rule"]
     assert sum(placed.values()) == problem.n_points
     assert placed["unmatched"] == result.as_dict()["points_unmatched"]
-    assert f"points placed: consistent {placed['consistent']:,}, triangles {placed['triangles']:,}" in result.summary()
+    assert f"points: {placed['consistent']:,} where no matches contradict each other" in result.summary()
+    assert f"by rule (triangles {placed['triangles']:,}" in result.summary()
     assert "points_by_rule" not in synchronise(problem[:3], method="fast").as_dict()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -28,12 +29,19 @@ _ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 
 def _advice(error: StiefelSyncError, ctx: typer.Context) -> str:
-    """Return the message of an error of the library, and how the setting that it advises on is called here."""
+    """Return the message of an error of the library; the setting that it advises on is called as it is called here."""
     setting = getattr(error, "setting", None)
     verb = ctx.command.get_command(ctx, ctx.invoked_subcommand)  # type: ignore[attr-defined]
-    flags = {parameter.name: parameter.opts for parameter in verb.params}
-    names = [*flags.get(setting, []), *(f"--option {setting}=VALUE" for _ in flags.get("option", []))]
-    return str(error) if setting is None or not names else f"{error} (here: {names[0]})"
+    known = {parameter.name: parameter for parameter in verb.params}
+    if setting is None or not (setting in known or "option" in known):
+        return str(error)
+    flag, value, equals = f"--option {setting}", "=VALUE", "="
+    if setting in known:
+        off = f"{setting}=False" in str(error)
+        flag, value, equals = (known[setting].secondary_opts if off else known[setting].opts)[0], "", " "
+    asked = rf"\b{setting}=(True\b|False\b|'([^']*)')?"
+    told, found = re.subn(asked, lambda at: flag + (equals + at[2] if at[2] else value), str(error))
+    return told if found else f"{told} ({flag}{value})"
 
 
 class Verbs(TyperGroup):

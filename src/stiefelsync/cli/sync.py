@@ -133,7 +133,7 @@ def _lines(done: Cleaned) -> dict[str, str]:
         f"{number(figures['tracks'])}; {told}" if figures["consistent"] else f"none: not cycle-consistent; {told}"
     )
     if "rules" in figures:
-        lines["rules"] = figures["rules"]
+        lines["decided"] = figures["rules"]
     lines["universe"] = number(result.universe_size) + ("" if result.estimate is None else " (estimated)")
     if done.certificate:
         lines["certificate"] = (

@@ -38,12 +38,15 @@ class Content:
         Whether a writer that filters an existing file adds the matches which that file does not have.
     original
         What the reader of the file kept for writing a changed copy of it, if anything.
+    confidence
+        Returns the confidence of the track of every point, (m,), NaN where unknown, for writers that hold it.
     """
 
     matchings: Matchings
     labels: Labels | None = None
     add: bool = True
     original: object = None
+    confidence: Callable[[], NDArray[np.float64]] | None = None
 
     def holds(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for every row of `ends`, (n, 2) global point indices, whether the answer matches the two."""
@@ -117,6 +120,8 @@ class Format:
         Whether matches the input did not have are written when nothing is said.
     whole
         Whether it holds tracks, and with them all that follows from the matches, asked for or not.
+    copies
+        Whether it writes a changed copy of a file of its own, where it is given one.
     files
         Names of the options that name further files to read.
     load
@@ -140,6 +145,7 @@ class Format:
     loses: Callable[[Matchings], list[str]] = lambda _: []
     adds: bool = True
     whole: bool = False
+    copies: bool = False
     files: tuple[str, ...] = ()
     load: Callable[..., tuple[Matchings, object]] | None = None
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None

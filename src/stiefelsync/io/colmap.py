@@ -365,6 +365,7 @@ COLMAP = register(
         write,
         partial(losses, where="A COLMAP database", weights=False),
         adds=False,
+        copies=True,
         load=load,
         next_command=_go_on,
         check_comparable=check_same_table,

@@ -27,7 +27,7 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["CSV", "TRACKS"]
 
 MATCH = (("object_a", "point_a", "object_b", "point_b"), ("weight",))
-TRACK = (("track", "object", "point"), ("x", "y"))
+TRACK = (("track", "object", "point"), ("x", "y", "confidence"))
 MOST_MATCHES = 2**28  # of tracks: every two points of one are a match, 8 bytes at least
 
 
@@ -208,7 +208,10 @@ def write_matches(
 def write_tracks(
     content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = False
 ) -> None:
-    """Write ``track,object,point[,x,y]``; with coordinates unmatched points are listed too, as track -1."""
+    """Write ``track,object,point[,x,y][,confidence]``; with coordinates unmatched points are listed too, as track -1.
+
+    The confidence, that of the track, is there where an answer is written.
+    """
     matchings, labels = content.matchings, consistent_labels(content)
     names = np.array(names_of(matchings), dtype=object)
     listed = np.flatnonzero(labels >= 0) if matchings.coordinates is None else np.arange(len(labels))
@@ -219,6 +222,9 @@ def write_tracks(
     if matchings.coordinates is not None:
         header += ["x", "y"]
         columns += [*matchings.coordinates[listed].T]
+    if content.confidence is not None:
+        header.append("confidence")
+        columns.append(content.confidence()[listed].round(4))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     _dump(path, delimiter, matchings, plain, header, rows)
 
@@ -242,7 +248,7 @@ CSV = register(
 TRACKS = register(
     Format(
         "tracks",
-        "one point of a track per line: track,object,point[,x,y]",
+        "one point of a track per line: track,object,point[,x,y][,confidence]",
         (".csv", ".tsv", ".txt"),
         lambda path: _sniff(path, "track"),
         read_tracks,

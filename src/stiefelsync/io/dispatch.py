@@ -218,4 +218,6 @@ def _content(result: Matchings | Synchronisation, add: bool) -> Content:
     if not isinstance(result, Synchronisation):
         raise InputError(f"only Matchings or a Synchronisation can be written, got {type(result).__name__}")
     matchings = result.matchings() if add else result.input.keep(result.kept)
-    return Content(matchings, result.labels if result.consistent else None, add)
+    if not result.consistent:
+        return Content(matchings, None, add)
+    return Content(matchings, result.labels, add, confidence=result.point_confidence)

@@ -330,6 +330,7 @@ HLOC = register(
         write,
         loses,
         adds=False,
+        copies=True,
         files=("features",),
         next_command=lambda path, written, images: next_command(path, images="IMAGES" if images is None else images),
     )

@@ -98,7 +98,7 @@ def _matrix(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
 
 
 def write(content: Content, path: Path, *, like: Path | None, truth: Labels | None = None) -> None:
-    """Write the arrays of the matchings, the labels of the answer, and the true labels where given.
+    """Write the arrays of the matchings, the labels of the answer, how far to trust them, and true labels where given.
 
     Parameters
     ----------
@@ -113,6 +113,7 @@ def write(content: Content, path: Path, *, like: Path | None, truth: Labels | No
         "names": names,
         "coordinates": matchings.coordinates,
         "labels": content.labels,
+        "confidence": None if content.confidence is None else content.confidence(),
         "truth": None if truth is None else _checked(truth, matchings.n_points),
     }
     with path.open("wb") as file:

@@ -159,5 +159,5 @@ def loses(matchings: Matchings) -> list[str]:
 
 
 OPENSFM = register(
-    Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses, whole=True)
+    Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses, whole=True, copies=True)
 )

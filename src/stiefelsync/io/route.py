@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stiefelsync.errors import counted, unknown_name
+from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.io.base import Format, Written
 from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write
 from stiefelsync.io.files import Name, check_outputs
@@ -89,6 +89,9 @@ def plan_route(
     model = inputs[0 if like is None else 1]
     reader = detect(inputs[0]) if format is None else find(format)
     writer = output_format(written[0], to, model)
+    if like is not None and not (writer.copies and writer.sniff(model)):
+        why = f"{model} is no such file" if writer.copies else "it is not written as a changed copy of a file"
+        raise InputError(f"the output is of the format {writer.name!r}: {why}; leave like= out", setting="like")
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
     writer.check("write", given["write"])
     files = [*reader.files_of(given["read"]), *writer.files_of(given["write"])]

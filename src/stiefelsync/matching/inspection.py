@@ -89,6 +89,8 @@ class Inspection:
     @property
     def worth(self) -> str:
         """Whether synchronising is worth while, in a sentence."""
+        if not self.matches:
+            return "no: there are no matches, hence nothing to judge"
         apart = self.conflicts if self.conflicts_apart is None else self.conflicts_apart
         # Without conflicts and few matches that move alone, `tracks` doubts nothing.
         doubtful = (self.alone_share or 0.0) + (self.doubtful_share or 0.0 if self.conflicts else 0.0)

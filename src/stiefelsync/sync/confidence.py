@@ -8,7 +8,7 @@ from scipy import sparse
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["match_confidence"]
+__all__ = ["match_confidence", "track_confidence"]
 
 # Columns of the (object × universe point) table that are held at once.
 _TABLE_ENTRIES = 20_000_000
@@ -50,6 +50,37 @@ def match_confidence(matchings: Matchings, labels: ArrayLike) -> NDArray[np.floa
     speaking = votes[which].reshape(2, -1).sum(axis=0) - 2
     possible = _witnesses(matchings, labels, a, labels[b]) + _witnesses(matchings, labels, b, labels[a]) - 2
     return np.asarray((speaking + 1) / (possible + 2))
+
+
+def track_confidence(
+    matchings: Matchings, labels: NDArray[np.int64], confidence: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the mean confidence of the input matches inside every universe point, NaN where there is none.
+
+    Parameters
+    ----------
+    labels : (m,) int
+        Universe point of every point, -1 = unmatched.
+    confidence : (M,)
+        Of every match, as :func:`match_confidence` returns it.
+
+    Returns
+    -------
+    (d,) float64
+        By label.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 0, 0, 1], [1, 1, 2])
+    >>> labels = np.array([0, 0, 0, 1])
+    >>> track_confidence(problem, labels, match_confidence(problem, labels)).tolist()
+    [0.75, nan]
+    """
+    a, b = labels[matchings.endpoints].T
+    inside = np.flatnonzero((a == b) & (a >= 0))
+    d = int(labels.max(initial=-1)) + 1
+    count, total = np.bincount(a[inside], minlength=d), np.bincount(a[inside], confidence[inside], d)
+    return np.asarray(np.divide(total, count, out=np.full(d, np.nan), where=count > 0))
 
 
 def _witnesses(

@@ -16,7 +16,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
-from stiefelsync.sync.confidence import match_confidence
+from stiefelsync.sync.confidence import match_confidence, track_confidence
 from stiefelsync.sync.method import METHODS, Callback, Outcome
 from stiefelsync.sync.outcome import Record
 
@@ -118,6 +118,25 @@ class Synchronisation(Record):
     def confidence(self) -> NDArray[np.float64]:
         """How strongly the answer supports each input match, from 0 to 1; shape (M,). See :func:`match_confidence`."""
         return match_confidence(self.input, self.labels)
+
+    @cached_property
+    def track_confidence(self) -> NDArray[np.float64]:
+        """Mean confidence of the input matches inside each of :meth:`tracks`; shape (T,). NaN where there is none.
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings, synchronise
+        >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[0, 0], [1, 1]]}, [2, 1, 2])
+        >>> synchronise(problem, 2, method="union-find").track_confidence.tolist()
+        [0.75, 0.5]
+        """
+        held = np.bincount(self.labels[self.labels >= 0])
+        return track_confidence(self.input, self.labels, self.confidence)[held > 1]
+
+    def point_confidence(self) -> NDArray[np.float64]:
+        """Return the confidence of the track of every point, NaN for one in none; shape (m,)."""
+        by_label = track_confidence(self.input, self.labels, self.confidence)
+        return np.append(by_label, np.nan)[self.labels]
 
     def added(self) -> Matchings:
         """Return the matches of the answer that the input did not have."""

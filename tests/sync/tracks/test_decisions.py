@@ -52,10 +52,15 @@ def test_what_is_said_of_it() -> None:
     assert figures == {
         "points_by_rule": {"consistent": 5, "squares": 0},
         "matches_by_rule": {"consistent": 9, "kept": 2, "removed": 1, "unsupported": 3, "doubtful": 4},
-        "rules": "points placed: consistent 5; matches unlike their neighbours: 3; doubtful matches: 4",
+        "rules": "points: 5 where no matches contradict each other, 0 in no track; matches removed:"
+        " 1 contradict the tracks, 3 move unlike their neighbours, 4 are doubtful",
     }
-    plain = replace(FOUND, points_by_rule={"squares": 0}, matches_by_rule=MatchesByRule(9, 2, 1))
-    assert plain.figures(PROBLEM)["rules"] == "points placed: none"
+    points = {"consistent": 1, "squares": 20, "triangles": 0, "joining": 1000, "unmatched": 7}
+    plain = replace(FOUND, points_by_rule=points, matches_by_rule=MatchesByRule(9, 2, 0))
+    assert plain.figures(PROBLEM)["rules"] == (
+        "points: 1 where no matches contradict each other, 1,020 where some do, by rule (squares 20, joining 1,000),"
+        " 7 in no track"
+    )
 
 
 def test_hopeless_pairs_are_named() -> None:

@@ -78,17 +78,23 @@ class TracksDetails(Details):
         Examples
         --------
         >>> found = TracksDetails({"consistent": 1200, "squares": 0}, MatchesByRule(5000, 0, 10, 3), 400, 0, 0, 0.01)
-        >>> found.figures(Matchings.from_labels([0, 0], [1, 1]))["rules"]
-        'points placed: consistent 1,200; matches unlike their neighbours: 3'
+        >>> found.figures(Matchings.from_labels([0, 0], [1, 1]))["rules"].split("; ")[0]
+        'points: 1,200 where no matches contradict each other, 0 in no track'
         """
         called = problem.names or [str(i) for i in range(problem.n_objects)]
         pairs = [[called[i], called[j]] for i, j in self.hopeless]
-        placed = ", ".join(f"{rule} {count:,}" for rule, count in self.points_by_rule.items() if count)
-        said = [f"points placed: {placed or 'none'}"]
-        if self.matches_by_rule.unsupported:
-            said.append(f"matches unlike their neighbours: {self.matches_by_rule.unsupported:,}")
-        if self.matches_by_rule.doubtful:
-            said.append(f"doubtful matches: {self.matches_by_rule.doubtful:,}")
+        points, matches = dict(self.points_by_rule), self.matches_by_rule
+        alike, nowhere = points.pop("consistent", 0), points.pop("unmatched", 0)
+        rules = ", ".join(f"{rule} {count:,}" for rule, count in points.items() if count)
+        placed = f"{sum(points.values()):,} where some do, by rule ({rules}), " if rules else ""
+        said = [f"points: {alike:,} where no matches contradict each other, {placed}{nowhere:,} in no track"]
+        reasons = {
+            "contradict the tracks": matches.removed,
+            "move unlike their neighbours": matches.unsupported,
+            "are doubtful": matches.doubtful,
+        }
+        if any(reasons.values()):
+            said.append("matches removed: " + ", ".join(f"{n:,} {why}" for why, n in reasons.items() if n))
         if pairs:
             shown = ", ".join(f"{a}–{b}" for a, b in pairs[:_MOST_NAMES]) + (" …" if len(pairs) > _MOST_NAMES else "")
             said.append(f"{counted(len(pairs), 'pair')} doubtful as a whole: {shown}")
