@@ -244,6 +244,14 @@ def test_hloc_copy_keeps_every_pair(tmp_path):
     assert not (tmp_path / "x.h5").exists()
 
 
+def test_hloc_says_what_is_missed_without_features(tmp_path):
+    problem = Matchings.from_labels([0, 1, 0, 1], [2, 2], names=["a", "b"], coordinates=np.arange(8.0).reshape(4, 2))
+    io.write(problem, tmp_path / "m.h5")
+    (said,) = io.FORMATS["hloc"].advice(tmp_path / "m.h5", {})
+    assert said == "Without the file of features positions are unknown: no match is judged by its neighbours."
+    assert io.FORMATS["hloc"].advice(tmp_path / "m.h5", {"features": tmp_path / "f.h5"}) == []
+
+
 def test_bad_hloc(tmp_path):
     save_features(tmp_path / "f.h5", SMALL)
     with pytest.raises(FormatError, match="it holds features, name the file of matches"):

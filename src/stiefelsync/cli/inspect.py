@@ -39,9 +39,10 @@ def run(
     Example: stiefelsync inspect database.db --max-conflicts 0
     """
     began = time.perf_counter()
-    found = inspect(io.read(input, format, **parse_options(option, features)), rng=seed)
+    given = parse_options(option, features)
+    found = inspect(io.read(input, format, **given), rng=seed)
     known = io.detect(input) if format is None else io.FORMATS[format]
-    advice = [] if known.advice is None else known.advice(input, {})
+    advice = [] if known.advice is None else known.advice(input, given)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:
         told = {"worth": found.worth, "advice": advice, "max_conflicts": max_conflicts, "exceeded": exceeded}

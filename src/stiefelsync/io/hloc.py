@@ -8,6 +8,7 @@ without the features file, and so are the numbers of keypoints of images that ne
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,13 @@ def loses(matchings: Matchings) -> list[str]:
     return lost
 
 
+def _advice(_: Path, options: Mapping[str, Any]) -> list[str]:
+    """Say what is missed without the file of features."""
+    if options.get("features") is not None:
+        return []
+    return ["Without the file of features positions are unknown: no match is judged by its neighbours."]
+
+
 HLOC = register(
     Format(
         "hloc",
@@ -332,6 +340,7 @@ HLOC = register(
         adds=False,
         copies=True,
         files=("features",),
+        advice=_advice,
         next_command=lambda path, written, images: next_command(path, images="IMAGES" if images is None else images),
     )
 )

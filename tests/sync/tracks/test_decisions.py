@@ -53,7 +53,7 @@ def test_what_is_said_of_it() -> None:
         "points_by_rule": {"consistent": 5, "squares": 0},
         "matches_by_rule": {"consistent": 9, "kept": 2, "removed": 1, "unsupported": 3, "doubtful": 4},
         "rules": "points: 5 where no matches contradict each other, 0 in no track; matches removed:"
-        " 1 contradict the tracks, 3 move unlike their neighbours, 4 are doubtful",
+        " 1 contradicting the tracks, 3 moving unlike their neighbours, 4 doubtful",
     }
     points = {"consistent": 1, "squares": 20, "triangles": 0, "joining": 1000, "unmatched": 7}
     plain = replace(FOUND, points_by_rule=points, matches_by_rule=MatchesByRule(9, 2, 0))

@@ -89,9 +89,9 @@ class TracksDetails(Details):
         placed = f"{sum(points.values()):,} where some do, by rule ({rules}), " if rules else ""
         said = [f"points: {alike:,} where no matches contradict each other, {placed}{nowhere:,} in no track"]
         reasons = {
-            "contradict the tracks": matches.removed,
-            "move unlike their neighbours": matches.unsupported,
-            "are doubtful": matches.doubtful,
+            "contradicting the tracks": matches.removed,
+            "moving unlike their neighbours": matches.unsupported,
+            "doubtful": matches.doubtful,
         }
         if any(reasons.values()):
             said.append("matches removed: " + ", ".join(f"{n:,} {why}" for why, n in reasons.items() if n))
