@@ -201,3 +201,31 @@ def test_tracks_name_what_they_doubt() -> None:
     assert trusting.outcome.details.hopeless == ()
     figures = doubting.as_dict()
     assert figures.get("hopeless_pairs", []) == [[str(i), str(j)] for i, j in doubting.outcome.details.hopeless]
+
+
+def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
+    """λ of a pair: its contradictions over those due by the supports of its matches, one reckoned among both."""
+    problem, _ = views(bad=0.1, wrong=0.1)
+    support = neighbour_support(problem)
+    rng = np.random.default_rng(0)
+    kept = rng.random(problem.n_matches) > np.where(support > 0.5, 0.05, 0.4)
+    moving = np.isfinite(support) & (support > 0)
+    rates = module._rates(problem, kept, support)
+    assert rates is not None
+    # Two matches of one level of support differ by λ alone; the level of the smallest supports has odds above zero.
+    degree = np.bincount(problem.endpoints[kept].ravel(), minlength=problem.n_points)
+    speak = moving & (degree[problem.endpoints].min(axis=1) - kept > 0)
+    levels = np.unique(np.quantile(support[speak & kept], module._LEVELS))
+    level = np.searchsorted(levels, np.where(moving, support, np.inf), side="right")
+    share = module._contradicted(level[moving], kept[moving], len(levels) + 1)
+    pair = problem.match_pairs
+    expected = np.where(moving, share[level], 0.0)
+    still = np.isfinite(support) & ~moving
+    expected[still] = np.mean(~kept[still]) if still.any() else 0.0
+    known = np.isfinite(support)
+    some = np.flatnonzero(moving & (level == 0))
+    factor = [
+        (np.sum(~kept[(pair == one) & known]) + 1) / (np.sum(expected[(pair == one) & known]) + 1) for one in pair[some]
+    ]
+    assert len(some) > 5
+    np.testing.assert_allclose(rates[some] / rates[some[0]], np.array(factor) / factor[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -91,3 +92,11 @@ def test_what_was_dropped_is_told():
 
 def test_without_matches_there_is_nothing_to_judge() -> None:
     assert inspect(Matchings.from_pairs({}, [2, 2])).worth == "no: there are no matches, hence nothing to judge"
+
+
+def test_few_conflicts_with_many_doubtful_matches_are_worth_while() -> None:
+    clean = inspect(datasets.synthetic(10, 6, 1.0, 0.0, rng=0)[0])
+    some = replace(clean, conflicts=1, components=1000)
+    assert some.worth.startswith("hardly")
+    assert replace(some, alone_share=0.5, doubtful_share=0.0).worth.startswith("yes")
+    assert replace(some, conflicts=1000).worth.startswith("yes")

@@ -152,3 +152,34 @@ def test_promised_fscore_is_calibrated(objects):
 def test_full_permutations_without_weights_leave_nobody_out():
     problem, _ = datasets.shapes.networks(points=16, weights=False, rng=0)
     assert (synchronise(problem, 16, rng=0).labels >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_kinds_are_worth_written_out(seed):
+    """P(what was seen | same universe point) over P(… | not), with rates drawn in the order in which they are named."""
+    problem, truth = datasets.synthetic(12, 4, 0.7, 0.3, rng=seed)
+    table = MatchTable.of(problem, 12)
+    seen = evidence(table)
+    member = np.full((2, 12, 4), problem.n_points)
+    member[:, truth, table.owner] = np.arange(problem.n_points)
+    counts = _count(seen, member)
+    found, again = _worth(seen, counts, np.random.default_rng(seed)), np.random.default_rng(seed)
+
+    def rate(yes, no, prior=0.5):
+        return again.beta(np.maximum(yes, 0) + prior, np.maximum(no, 0) + prior).clip(1e-3, 0.999)
+
+    _, both, row, column, neither, right = counts.T
+    present, M = both + row + column + neither + right, problem.n_matches
+    loose_rows, loose_columns = M - right - both - row, M - right - both - column
+    p = rate(right, present - right, 1.0)
+    u1, v1 = rate(both + row, column + neither), rate(both + column, row + neither)
+    u0, v0 = (
+        rate(loose, every - present - loose)
+        for loose, every in ((loose_rows, seen.rows), (loose_columns, seen.columns))
+    )
+    for kind, (row_matched, column_matched) in enumerate([(1, 1), (1, 0), (0, 1), (0, 0)], 1):
+        same = (u1 if row_matched else 1 - u1) * (v1 if column_matched else 1 - v1) * (1 - p)
+        other = (u0 if row_matched else 1 - u0) * (v0 if column_matched else 1 - v0)
+        np.testing.assert_allclose(found[:, kind], np.log(same / other))
+    wrong = (M - right) / seen.blocks + 0.5
+    np.testing.assert_allclose(found[:, 5], np.log(p * wrong / (u0 * v0)))

@@ -55,3 +55,14 @@ def test_robust_means_are_those_of_cauchy_weights() -> None:
             weight = [1 / (1 + (x - mean) @ (x - mean) / (2 * noise) ** 2) for x in mine]
             mean = sum(w * x for w, x in zip(weight, mine, strict=True)) / sum(weight)
         np.testing.assert_allclose(found[p], mean)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_images_of_both_tracks_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = Matchings.from_pairs({}, [5, 4, 6, 5])
+    track = np.concatenate([rng.permutation(np.append(np.arange(5), [-1] * 3))[:size] for size in problem.sizes])
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 5)]
+    images = [set(problem.point_objects[track == t].tolist()) for t in range(5)]
+    keys = np.array(pairs) @ np.array([problem.n_points, 1])
+    assert _both(track, problem, keys).tolist() == [len(images[a] & images[b]) for a, b in pairs]
