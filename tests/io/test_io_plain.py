@@ -228,7 +228,7 @@ def test_tracks_of_matches_hold_what_follows_and_convert_says_so(tmp_path):
 def test_a_point_alone_is_no_track(tmp_path):
     io.write(answer_with([0, 1, 2, 0, 3]), tmp_path / "a.csv", "tracks")
     assert (tmp_path / "a.csv").read_text().splitlines() == [
-        "# sizes,2,2,1", "track,object,point", "0,0,0", "0,1,1",
+        "# sizes,2,2,1", "track,object,point,confidence", "0,0,0,0.5", "0,1,1,0.5",
     ]  # fmt: skip
 
 
