@@ -1,4 +1,4 @@
-"""Parts of a problem on Dask workers: few large tasks, a few of them under way at a time."""
+"""Parts of a problem on Dask workers: few large batches of tasks, a few of them under way at a time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ _logger = logging.getLogger(__name__)
 _PATIENCE = 5.0  # seconds: a scheduler that runs accepts a connection at once, over any network
 # Dask has workers give memory back at once; then half of the time goes into getting it again, for every array anew.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
-_AHEAD = 2  # tasks per thread of the workers that wait beside the running ones, so that nobody is idle
+_AHEAD = 2  # batches per thread of the workers that wait beside the running ones, so that nobody is idle
+_SHARES = 8  # batches per thread and stage: few to send, and nobody waits long for the last one
+_LARGE = "1GB"  # a batch that Dask warns of: points of a few groups are more than it expects
 
 
 def dask() -> Any:
@@ -89,26 +92,38 @@ def _client(module: Any, scheduler: str) -> Any:
 def on_workers(client: Any) -> Run:
     """Return a run that works on the workers of a Dask client.
 
-    Every task takes along the index of its own pairs only and reads their matches itself. Results come back in order,
-    so nothing depends on who was faster; the task of a worker that dies is done by another. Workers may come and go:
-    how many tasks are under way is asked before each; where there are no workers, the first one is waited for.
+    Every task takes along the index of its own pairs only and reads their matches itself. Several are sent at a time,
+    because sending one takes as long as some of them do. Results come back in order, so nothing depends on who was
+    faster; the tasks of a worker that dies are done by another. Workers may come and go: how many there are is asked
+    every time; where there are none, the first one is waited for.
     """
+    from dask import config
 
     def run(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
         waiting: deque[Any] = deque()
-        for source, part, *rest in tasks:
+        rest = iter(tasks)
+        while True:
             threads = sum(client.nthreads().values())
             if not threads:
                 _logger.warning("no worker has joined the scheduler yet; waiting for the first")
                 client.wait_for_workers(1)
-            while len(waiting) >= (1 + _AHEAD) * max(threads, 1):
-                yield waiting.popleft().result()
-            small = _narrowed(source, part)
-            waiting.append(client.submit(function, *small, *rest, pure=False, retries=2))
+                continue
+            while len(waiting) >= (1 + _AHEAD) * threads:
+                yield from waiting.popleft().result()
+            some = islice(rest, max(n // (_SHARES * threads), 1))
+            batch = [(*_narrowed(source, part), *others) for source, part, *others in some]
+            if not batch:
+                break
+            with config.set({"distributed.admin.large-graph-warning-threshold": _LARGE}):
+                waiting.append(client.submit(_each, function, batch, pure=False, retries=2))
         while waiting:
-            yield waiting.popleft().result()
+            yield from waiting.popleft().result()
 
     return run
+
+
+def _each(function: Callable[..., Any], tasks: list[tuple[Any, ...]]) -> list[Any]:
+    return [function(*task) for task in tasks]
 
 
 def _narrowed(source: Any, part: Part) -> tuple[Any, Part]:
