@@ -87,3 +87,18 @@ def test_weights_that_know_nothing_or_mislead_are_not_trusted():
     table = MatchTable.of(perfect, 10)
     slope = np.ptp(trust(table, agree).odds) / np.ptp(table.weight_scores)
     assert 1 < slope <= counts._STEEP
+
+
+def test_row_noise_moves_matches_between_rows_and_leaves_columns_matched():
+    problem, truth = shapes.ring(20, 8, error=0.4, rng=0)
+    found = counts.block_counts(MatchTable.of(problem, 8), truth)
+    assert found.sides is not None
+    (u1, v1), (u0, v0) = found.sides.rates(found.right, found.present)
+    assert v1 > 0.98
+    assert v0 < 0.02
+    assert 0.1 < u0 < u1 < 0.9
+
+
+def test_rows_and_columns_are_read_alike_where_all_were_compared():
+    problem, truth = datasets.synthetic(8, 6, 0.6, 0.3, rng=0)
+    assert counts.block_counts(MatchTable.of(problem, 8), truth).sides is None

@@ -117,6 +117,26 @@ class Literal:
         r0 = min((max(matched - found, 0) + 0.5) / (max(rows - present, 0) + 2), 0.99)
         return p, r1, r0
 
+    def sides(self):
+        """Return u and v, each without and with a partner, from rows and columns counted one by one."""
+        u, v = {}, {}
+        for rates, first in ((u, True), (v, False)):
+            yes, no = {0: 0.0, 1: 0.0}, {0: 0.0, 1: 0.0}
+            for i, j in self.compared:
+                for a in range(len(self.of)) if (i < j) == first else []:
+                    b = self.partner.get((a, j)) if self.of[a] == i else None
+                    if self.of[a] != i or (b is not None and self.labels[a] == self.labels[b] >= 0):
+                        continue
+                    has = int(self.labels[a] >= 0 and self.O[j][self.labels[a]] > 0)
+                    (no if b is None else yes)[has] += 1
+            for has in (0, 1):
+                rates[has] = min(max((yes[has] + 0.5) / (yes[has] + no[has] + 1), 0.001), 0.999)
+        return u, v
+
+    def wrong(self, i, j):
+        """Matches of block (i, j) that join different labels."""
+        return sum((self.of[a], self.of[b]) == (i, j) for a, b in self.W) - self.right(i, j)
+
     def held(self):
         sizes = [sum(self.O[i][c] for i in range(self.k)) for c in range(D)]
         return [s for s in sizes if s > 1e-6]
@@ -135,6 +155,16 @@ class Literal:
             if isfinite(kappa):
                 own = (blocks.right(i, j) + kappa * p) / (blocks.present(i, j) + kappa)
                 own = min(max(own, 0.001), 0.999)
+            if self.partial and not self.complete:
+                (u, v), blocks_ = self.sides(), len(self.compared)
+                w = sum(self.wrong(*at) for at in self.compared) / blocks_ + 0.5
+                gamma[i, j] = log(1 - own) + log((1 - u[1]) / (1 - u[0])) + log((1 - v[1]) / (1 - v[0]))
+                s = u if i < j else v
+                beta[i, j] = gamma[i, j] + 2 * (log(s[1] / s[0]) - log((1 - s[1]) / (1 - s[0])))
+                # Of two points matched with each other: log p + log w - log u_0 - log v_0 in all.
+                alpha[i, j] = log(own) + log(w) - log(u[0]) - log(v[0])
+                alpha[i, j] -= log(1 - own) + log(u[1] / u[0]) + log(v[1] / v[0])
+                continue
             wrong = (1 - own) * r1 / (1 - p)
             alpha[i, j] = log(own) - log(wrong / self.n)
             beta[i, j] = log(wrong) - log(r0)
@@ -264,10 +294,29 @@ def literal_likelihood(matchings, labels):
         value += literal_beta_binomial(held, [float(it.k)] * len(held), least=1.0)
     else:
         value += sum(literal_profile(h, n - h) for h, n in zip(*it.sight(), strict=True)) - it.pieces_apart() * log(D)
+    weights = 0.0 if matchings.weights is None else literal_trust(matchings, labels)[1]
+    if it.partial and not it.complete:
+        return value + literal_sides(it) + weights
     wrong, stray = max(found - right, 0.0), max(matched - found, 0.0)
     rest = literal_profile(wrong, max(present - found, 0.0)) + literal_profile(stray, max(rows - present - stray, 0.0))
     rest -= (wrong + stray) * log(it.n)  # which of the n points it was
-    return value + 0.5 * rest + (0.0 if matchings.weights is None else literal_trust(matchings, labels)[1])
+    return value + 0.5 * rest + weights
+
+
+def literal_sides(it):
+    """Rows and columns, with a partner or not, matched wrongly or not, and w! ways to pair them off in each block."""
+    value = -sum(lgamma(it.wrong(i, j) + 1) for i, j in it.compared if i < j)
+    for first in (True, False):
+        for has in (0, 1):
+            n = {True: 0, False: 0}
+            for a, (i, label) in enumerate(zip(it.of, it.labels, strict=True)):
+                for j in (j for o, j in it.compared if o == i and (i < j) == first):
+                    b = it.partner.get((a, j))
+                    right = b is not None and it.labels[b] == label >= 0
+                    if (label >= 0 and it.O[j][label] > 0) == has and not right:
+                        n[b is not None] += 1
+            value += literal_profile(n[True], n[False])
+    return value
 
 
 def literal_trust(matchings, labels):

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, xlogy
 
 from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.sides import Sides, count_sides
 
 __all__ = [
     "BlockCounts",
@@ -132,6 +133,8 @@ class BlockCounts:
         k.
     trust
         What weights say, where there are any.
+    sides
+        Rows and columns apart, where not all objects were compared.
     """
 
     right: Floats
@@ -143,6 +146,7 @@ class BlockCounts:
     rows: float
     n_objects: int
     trust: Trust | None = None
+    sides: Sides | None = None
 
     @property
     def rates(self) -> tuple[float, float, float]:
@@ -214,7 +218,8 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
         local = len(reach) and float(np.median(reach)) <= _LOCAL * len(O)
         reached = np.bincount(reach, minlength=len(O) + 1).astype(np.float64) if local else None
         sight = replace(sight, apart=pieces_apart(table, labels), reached=reached)
-    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), trust(table, agree))
+    sides = count_sides(table, float(np.sum(table.seen_by(labels, table.first) * O)), found) if table.sided else None
+    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), trust(table, agree), sides)
 
 
 def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:
@@ -229,7 +234,10 @@ def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:
     if table.partial:
         found = float(np.sum((table.by_object(np.ones(len(table.indices))).T @ U) * O))
     sight = None if table.complete else count_sight(table, O)
-    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table))
+    sides = None
+    if table.sided:
+        sides = count_sides(table, float(np.sum((table.by_object(table.first).T @ U) * O)), found)
+    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), sides=sides)
 
 
 def near(table: MatchTable, O: Floats) -> Floats:

@@ -150,6 +150,16 @@ class MatchTable:
         return len(self.indices) < self.rows
 
     @cached_property
+    def sided(self) -> bool:
+        """Whether rows and columns of blocks are told apart, see :mod:`stiefelsync.sync.likelihood.sides`."""
+        return self.partial and not self.complete
+
+    @cached_property
+    def first(self) -> Floats:
+        """1 for every stored entry of W whose row belongs to the first object of the pair, else 0; shape (nnz,)."""
+        return np.asarray(self.row_objects < self.partners, dtype=np.float64)
+
+    @cached_property
     def spread(self) -> float:
         """The logarithm of n, the mean size of an object: the ways to be matched wrongly."""
         sizes = self.matchings.sizes

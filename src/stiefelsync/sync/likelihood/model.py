@@ -13,6 +13,9 @@ count one half each. Against "c is absent everywhere else", giving label c to po
 with U (m, d) the labels as a 0/1 (or soft) matrix, O (k, d) the objects' occupied labels and n the size of an object.
 With β = γ this is the familiar score "matches minus θ times cluster size"; for full permutations it is W U alone.
 
+Where not all objects are compared, rows and columns have rates of their own and the whole of what both say counts, see
+:mod:`stiefelsync.sync.likelihood.sides`; α, β and γ then follow from these, and β differs between the two ends.
+
 Where matches have weights, α grows with the weight as the chance of being right does (`counts.Trust`).
 
 Labels have a prior. Where all objects are compared, an object holds label c with a probability of c's own, these being
@@ -47,6 +50,7 @@ from scipy.special import betaln, xlogy
 
 from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts, level, near
 from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.sides import profile
 
 __all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds"]
 
@@ -179,14 +183,18 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
     P: Any = p
     if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
-    R1 = (1 - P) * (r1 / (1 - p))
-    alpha = np.log(P) - np.log(R1) + table.spread
-    beta = np.log(R1) - np.log(r0)
-    gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
 
     def each(value: Any) -> Any:
         return np.full(len(table.indices), value) if np.ndim(value) == 0 else value[table.pairs]
 
+    if counts.sides is not None:
+        alpha, gamma, seen = counts.sides.worth(table, counts.right, counts.present, P)
+    else:
+        R1 = (1 - P) * (r1 / (1 - p))
+        alpha = np.log(P) - np.log(R1) + table.spread
+        beta = np.log(R1) - np.log(r0)
+        gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
+        seen = each(beta - gamma) if table.partial else None
     right = each(alpha)
     if counts.trust is not None:
         right = right + counts.trust.odds[table.numbers]
@@ -194,7 +202,7 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
     return LogOdds(
         right=np.maximum(right, 0),
         scale=max(float(alpha), 0.0) if np.ndim(alpha) == 0 and counts.trust is None else None,
-        seen=each(beta - gamma) if table.partial else None,
+        seen=seen,
         size=size,
         popularity=counts.popularity if table.complete else (0.5, np.inf),
         sight=None if counts.sight is None else counts.sight.rates,
@@ -225,15 +233,18 @@ def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None =
         value += _beta_binomial(held, np.full(len(held), float(counts.n_objects)), least=1.0)
     else:
         value += counts.sight.log_likelihood - counts.sight.apart * np.log(table.d)
+    value += 0.0 if counts.trust is None else counts.trust.gain
+    if counts.sides is not None:
+        return value + counts.sides.log_likelihood(counts.right, counts.present)
     right, present = 2 * float(counts.right.sum()), 2 * float(counts.present.sum())
     wrong = max(counts.found - right, 0.0)
     stray = max(counts.matched - counts.found, 0.0)
     rest = (
-        _profile(wrong, max(present - counts.found, 0.0))
-        + _profile(stray, max(counts.rows - present - stray, 0.0))
+        profile(wrong, max(present - counts.found, 0.0))
+        + profile(stray, max(counts.rows - present - stray, 0.0))
         - (wrong + stray) * table.spread
     )
-    return value + 0.5 * rest + (0.0 if counts.trust is None else counts.trust.gain)
+    return value + 0.5 * rest
 
 
 def _beta_binomial(hits: Floats, trials: Floats, least: float) -> float:
@@ -243,8 +254,3 @@ def _beta_binomial(hits: Floats, trials: Floats, least: float) -> float:
     if np.isfinite(kappa) and a > 0 and b > 0:
         return float(np.sum(betaln(hits + a, trials - hits + b) - betaln(a, b)))
     return float(xlogy(hits, p).sum() + xlogy(trials - hits, 1 - p).sum())
-
-
-def _profile(x: float, y: float) -> float:
-    """Return the maximum over s of x·log s + y·log(1 − s)."""
-    return float(xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y))
