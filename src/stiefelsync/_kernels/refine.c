@@ -83,15 +83,19 @@ WIDE static void add_scaled(double *to, const double *from, double by, int64_t n
     for (int64_t c = 0; c < n; c++) to[c] += by * from[c];
 }
 
-/* Scores of point a, (d,), given what is common to its object. */
+/* Scores of point a, (d,), given what is common to its object; S has room for d + 2 more. */
 static void score_point(const State *s, int64_t a, const double *sum, double *S) {
     const int64_t d = s->d;
-    memset(S, 0, (size_t)d * 8);
-    for (int32_t e = s->indptr[a]; e < s->indptr[a + 1]; e++) {
-        int64_t label = s->labels[s->indices[e]];
-        if (label >= 0) S[label] += s->right[e];
+    double *T = S + d + 1; /* of every other match, lest each addition wait for the one before */
+    memset(S, 0, (size_t)(2 * d + 2) * 8);
+    const int32_t stop = s->indptr[a + 1];
+    int32_t at = s->indptr[a];
+    for (; at + 1 < stop; at += 2) {
+        S[s->labels[s->indices[at]] + 1] += s->right[at]; /* without a label in front, to be cut off */
+        T[s->labels[s->indices[at + 1]] + 1] += s->right[at + 1];
     }
-    for (int64_t c = 0; c < d; c++) S[c] += sum[c];
+    if (at < stop) S[s->labels[s->indices[at]] + 1] += s->right[at];
+    for (int64_t c = 0; c < d; c++) S[c] = (S[c + 1] + T[c + 1]) + sum[c];
     if (s->seen)
         for (int32_t e = s->indptr[a]; e < s->indptr[a + 1]; e++)
             add_scaled(S, s->O + s->partners[e] * d, s->seen[e], d);
@@ -194,11 +198,11 @@ static int relabel(State *s, int64_t i, double *S, double *sum, int64_t *new, in
    calm, (k,), when their turn comes. Whether a label changed; -1 without memory. */
 API int refine_sweep(State *s, uint8_t *calm) {
     const int64_t k = s->k, d = s->d, n = largest(s);
-    const size_t cells = (size_t)(n * d + d + n + d + k) * 8;
+    const size_t cells = (size_t)(n * d + d + 2 + d + n + d + k) * 8;
     char *memory = malloc(cells + assign_bytes(n, d));
     int changed = 0;
     if (!memory) return -1;
-    double *S = (double *)memory, *sum = S + n * d;
+    double *S = (double *)memory, *sum = S + n * d + d + 2;
     int64_t *new = (int64_t *)(sum + d), *count = new + n, *restless = count + d, found = 0;
     memset(count, 0, (size_t)d * 8);
     for (int64_t i = 0; i < k; i++) {

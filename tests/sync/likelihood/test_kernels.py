@@ -17,6 +17,7 @@ from stiefelsync.datasets.shapes import ring, weighted, window
 from stiefelsync.sync.likelihood import matches
 from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import block_counts
+from stiefelsync.sync.likelihood.exchange import _Entries, exchange
 from stiefelsync.sync.likelihood.gauss_seidel import ascend, gauss_seidel, refine
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import log_odds
@@ -62,6 +63,7 @@ def test_sweeps_give_equal_labels(name: str, sparse_pairs: bool, monkeypatch: py
             lambda start=start: refine(table, start),
             lambda start=start, blocks=blocks: ascend(table, start, log_odds(table, blocks, blocks)),
             lambda start=start: gauss_seidel(problem, start, table.d),
+            lambda start=start: exchange(table, start, max_rounds=3),
             lambda start=start: (anneal(table, start, rng=np.random.default_rng(1), sweeps=5), 0),
         ):
             (one, sweeps), (two, as_many) = both(monkeypatch, call)
@@ -76,6 +78,22 @@ def test_something_moves() -> None:
     for start in starts(table, truth)[1:]:
         assert (refine(table, start)[0] != start).any()
         assert (anneal(table, start, rng=np.random.default_rng(1), sweeps=5) != start).any()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_exchange_looks_at_the_same_pairs_of_labels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    some = 0
+    for start in starts(table, truth):
+        rates = log_odds(table, block_counts(table, start))
+        compiled, plain = both(monkeypatch, lambda start=start, rates=rates: _Entries(table, start, rates))
+        for field in ("first", "key", "i", "j", "right"):
+            assert np.array_equal(getattr(compiled, field), getattr(plain, field))
+        pairs = plain.joined()
+        assert compiled.hopeful(pairs).tolist() == plain.hopeful(pairs).tolist()
+        some += int(plain.hopeful(pairs).sum())
+    assert some
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (7, 7), (7, 12), (30, 31)])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import refine
+from stiefelsync.sync.likelihood.kernels import hopeful_pairs, sorted_entries
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood, log_odds
 
@@ -120,15 +123,9 @@ class _Entries:
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
         self.table, self.rates, self.d, self.k = table, rates, table.d, table.matchings.n_objects
-        one, two = np.repeat(labels, np.diff(table.indptr)), labels.take(table.indices)
-        keep = np.flatnonzero((one >= 0) & (one <= two))
-        key = (one * self.d + two)[keep]
-        if self.d**2 <= 1 << 16:
-            key = key.astype(np.uint16)  # sorted by counting
-        keep = keep[np.argsort(key, kind="stable")]
-        self.key = one[keep] * self.d + two[keep]
-        self.first = np.searchsorted(self.key, np.arange(self.d**2 + 1))
-        self.i, self.j, self.right = table.row_objects[keep], table.partners[keep], rates.right[keep]
+        self.library = library()
+        sort = _sorted if self.library is None else partial(sorted_entries, self.library)
+        self.first, self.key, self.i, self.j, self.right = sort(table, labels, rates.right)
         # The point of every label in every object; the last row of X is for labels an object does not hold.
         self.where = np.full((self.d, self.k), table.matchings.n_points)
         known = np.flatnonzero(labels >= 0)
@@ -162,7 +159,10 @@ class _Entries:
         hope = np.ones(len(pairs), dtype=bool)
         if self.X is None and (self.where < self.table.matchings.n_points).all():
             hope = self._contested(pairs)
-        if self.k <= _BATCH:
+        if self.k <= _BATCH and self.library is not None:
+            at = np.flatnonzero(hope)
+            hope[at] = hopeful_pairs(self.library, self, pairs[at], _HOPE, _LEAST)
+        elif self.k <= _BATCH:
             step = max(_CELLS // self.k**2, 1)
             at = np.flatnonzero(hope)
             for part in (at[s : s + step] for s in range(0, len(at), step)):
@@ -225,6 +225,20 @@ class _Entries:
         elif side.any():
             J += self.rates.size[np.ix_(objects, objects)] * np.outer(side, side)
         return objects, J
+
+
+def _sorted(table: MatchTable, labels: Ints, right: Floats) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+    """Return the entries of W by the pair of labels they join: where each pair begins, pair, both objects, worth."""
+    d = table.d
+    one, two = np.repeat(labels, np.diff(table.indptr)), labels.take(table.indices)
+    keep = np.flatnonzero((one >= 0) & (one <= two))
+    key = (one * d + two)[keep]
+    if d**2 <= 1 << 16:
+        key = key.astype(np.uint16)  # sorted by counting
+    keep = keep[np.argsort(key, kind="stable")]
+    key = one[keep] * d + two[keep]
+    first = np.searchsorted(key, np.arange(d**2 + 1))
+    return first, key, table.row_objects[keep], table.partners[keep], right[keep]
 
 
 def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:

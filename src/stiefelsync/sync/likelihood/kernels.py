@@ -1,4 +1,4 @@
-"""Compiled sweeps over objects: the same steps as the class State takes in NumPy, on its own arrays."""
+"""Compiled forms of what refinement and exchange do in NumPy, with the same results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from stiefelsync._kernels.library import address
 
 if TYPE_CHECKING:
     from stiefelsync.sync.likelihood.gauss_seidel import State
+    from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["Kernels"]
+__all__ = ["Kernels", "hopeful_pairs", "sorted_entries"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,12 +57,12 @@ class Kernels:
 
     def refine_sweep(self, calm: NDArray[np.bool_]) -> bool:
         """Re-label every restless object that is not calm, (k,), in turn; return whether a label changed."""
-        return bool(self._checked(self.library.refine_sweep(ctypes.byref(self.state), ctypes.c_void_p(address(calm)))))
+        return bool(self._checked(self.library.refine_sweep(ctypes.byref(self.state), _at(calm))))
 
     def draw_sweep(self, order: Ints, noise: Floats) -> None:
         """Draw the labels of every object with points; `order`, (n, times, d), `noise`, (n, times, d // 2)."""
-        at = (ctypes.c_void_p(address(array)) for array in (order, noise))
-        self._checked(self.library.draw_sweep(ctypes.byref(self.state), _INTEGER(order.shape[1]), *at))
+        times = _INTEGER(order.shape[1])
+        self._checked(self.library.draw_sweep(ctypes.byref(self.state), times, _at(order), _at(noise)))
 
     @staticmethod
     def _checked(code: int) -> int:
@@ -98,3 +99,56 @@ def _arrays(state: State) -> dict[str, Any]:
     # What sweeps change must be the arrays of the state themselves.
     assert all(found[name] is getattr(state, name) for name in ("labels", "O", "holders", "shared", "near", "reach"))
     return found
+
+
+class _Entries(ctypes.Structure):
+    """The struct Entries of ``_kernels/exchange.c``."""
+
+    _fields_ = [
+        *((name, _INTEGER) for name in ("k", "d", "m")),
+        *((name, _ARRAY) for name in ("first", "i", "j", "right", "where", "X", "size")),
+        *((name, _REAL) for name in ("hope", "lift")),
+    ]
+
+
+def sorted_entries(
+    library: Any, table: MatchTable, labels: Ints, right: Floats
+) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+    """Return the entries of W by the pair of labels they join: where each pair begins, pair, both objects, worth."""
+    first = np.zeros(table.d**2 + 1, dtype=np.int64)
+    sizes = _INTEGER(len(labels)), _INTEGER(table.d)
+    labels, right = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(right, np.float64)
+    given = [_at(array) for array in (table.indptr, table.indices, table.owner, labels, right)]
+    library.sort_entries(*sizes, *given, _at(first), None, None, None, None)
+    first = np.cumsum(first)
+    place, n = first.copy(), int(first[-1])
+    (key, i, j), worth = np.empty((3, n), dtype=np.int64), np.empty(n)
+    library.sort_entries(*sizes, *given, *map(_at, (place, key, i, j, worth)))
+    return first, key, i, j, worth
+
+
+def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: float) -> NDArray[np.bool_]:
+    """Return which pairs of labels, (P, 2), pass the tests of `lightest_cut`; shape (P,)."""
+    size = None
+    if entries.X is None:
+        size = entries.rates.size if isinstance(entries.rates.size, np.ndarray) else entries.rates.size.toarray()
+    reals = {"right": entries.right, "X": entries.X, "size": size}
+    kept = {name: array if array is None else np.ascontiguousarray(array, np.float64) for name, array in reals.items()}
+    kept |= {name: np.ascontiguousarray(getattr(entries, name), np.int64) for name in ("first", "i", "j", "where")}
+    table = entries.table
+    struct = _Entries(
+        **{name: address(array) for name, array in kept.items()},
+        k=entries.k,
+        d=entries.d,
+        m=table.matchings.n_points,
+        hope=hope,
+        lift=lift,
+    )
+    pairs, found = np.ascontiguousarray(pairs, np.int64), np.zeros(len(pairs), dtype=bool)
+    if library.hopeful_pairs(ctypes.byref(struct), _at(pairs), _INTEGER(len(pairs)), _at(found)):
+        raise MemoryError("no memory for exchanging labels")
+    return found
+
+
+def _at(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(address(array))

@@ -1,0 +1,142 @@
+/* Which pairs of labels may gain by being exchanged in a group of objects: sync/likelihood/exchange.py. */
+#include "kernels.h"
+
+typedef struct {
+    int64_t k, d, m;
+    const int64_t *first, *i, *j; /* (d * d + 1,) where the entries of a pair of labels begin; (n,) objects that they join */
+    const double *right;          /* (n,) what they are worth */
+    const int64_t *where;         /* (d, k) the point of a label in an object, m for none */
+    const double *X;              /* (m + 1, k) what being seen is worth, or null and */
+    const double *size;           /* (k, k) what sharing a label costs, or null */
+    double hope, lift;
+} Entries;
+
+/* NumPy's order of summation: eight partial sums, halves of long arrays apart. */
+static double sum_of(const double *x, int64_t n) {
+    if (n < 8) {
+        double total = 0.0;
+        for (int64_t t = 0; t < n; t++) total += x[t];
+        return total;
+    }
+    if (n <= 128) {
+        double s[8];
+        int64_t t = 8;
+        for (int v = 0; v < 8; v++) s[v] = x[v];
+        for (; t < n - n % 8; t += 8)
+            for (int v = 0; v < 8; v++) s[v] += x[t + v];
+        double total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+        for (; t < n; t++) total += x[t];
+        return total;
+    }
+    int64_t half = n / 2;
+    half -= half % 8;
+    return sum_of(x, half) + sum_of(x + half, n - half);
+}
+
+/* What two labels couple every pair of objects by: J, (k, k). */
+static void coupling(const Entries *s, int64_t one, int64_t two, double *J, double *side) {
+    const int64_t k = s->k, *p = s->where + one * k, *q = s->where + two * k;
+    const int64_t keys[3] = {one * s->d + one, two * s->d + two, one * s->d + two};
+    int uneven = 0;
+    memset(J, 0, (size_t)(k * k) * 8);
+    for (int t = 0; t < 3; t++)
+        for (int64_t e = s->first[keys[t]]; e < s->first[keys[t] + 1]; e++) {
+            double worth = t < 2 ? s->right[e] : -s->right[e];
+            J[s->i[e] * k + s->j[e]] += worth;
+            if (t == 2) J[s->j[e] * k + s->i[e]] += worth;
+        }
+    for (int64_t i = 0; i < k; i++) {
+        side[i] = (double)(p[i] < s->m) - (double)(q[i] < s->m);
+        uneven |= side[i] != 0;
+    }
+    if (s->X) {
+        for (int64_t i = 0; i < k; i++) {
+            const double *x = s->X + p[i] * k, *y = s->X + q[i] * k;
+            for (int64_t j = 0; j <= i; j++) {
+                const double *v = s->X + p[j] * k, *w = s->X + q[j] * k;
+                double here = (x[j] - y[j]) * (0.5 * side[j]), there = (v[i] - w[i]) * (0.5 * side[i]);
+                J[i * k + j] = (J[i * k + j] + here) + there;
+                if (i != j) J[j * k + i] = (J[j * k + i] + there) + here;
+            }
+        }
+    } else if (uneven && s->size) {
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j < k; j++) J[i * k + j] += s->size[i * k + j] * side[i] * side[j];
+    }
+}
+
+WIDE static void take(double *from, const double *row, double by, int64_t n) {
+    for (int64_t t = 0; t < n; t++) from[t] -= by * row[t];
+}
+
+/* Whether diag(degree + lift) - J, objects that hold a label only, has a negative eigenvalue: elimination meets a negative
+   pivot. The upper triangle of A, (k, k), is overwritten. */
+static int indefinite(const Entries *s, const double *J, const double *degree, const int64_t *held, int64_t n, double *A) {
+    const int64_t k = s->k;
+    for (int64_t a = 0; a < n; a++)
+        for (int64_t b = a; b < n; b++)
+            A[a * n + b] = -J[held[a] * k + held[b]] + (a == b ? degree[held[a]] + s->lift : 0.0);
+    for (int64_t a = 0; a < n; a++) {
+        const double pivot = A[a * n + a];
+        if (!(pivot > 0)) return 1;
+        for (int64_t b = a + 1; b < n; b++)
+            if (A[a * n + b] != 0) take(A + b * n + b, A + a * n + b, A[a * n + b] / pivot, n - b);
+    }
+    return 0;
+}
+
+/* For pairs of labels, (count, 2), whether a group of objects that gains by exchanging them is to be looked for. */
+API int hopeful_pairs(const Entries *s, const int64_t *pairs, int64_t count, uint8_t *found) {
+    const int64_t k = s->k;
+    char *memory = malloc((size_t)(2 * k * k + 5 * k) * 8);
+    if (!memory) return -1;
+    double *J = (double *)memory, *A = J + k * k, *side = A + k * k, *degree = side + k, *against = degree + k, *row = against + k;
+    int64_t *held = (int64_t *)(row + k);
+    for (int64_t t = 0; t < count; t++) {
+        const int64_t one = pairs[2 * t], two = pairs[2 * t + 1], *p = s->where + one * k, *q = s->where + two * k;
+        int64_t n = 0;
+        int any = 0, some = 0;
+        double least = 0.0;
+        coupling(s, one, two, J, side);
+        for (int64_t i = 0; i < k; i++) {
+            for (int64_t j = 0; j < k; j++) row[j] = J[i * k + j] < 0 ? J[i * k + j] : 0.0;
+            degree[i] = sum_of(J + i * k, k);
+            against[i] = sum_of(row, k);
+            any |= against[i] < 0;
+            if (p[i] < s->m || q[i] < s->m) {
+                double free = degree[i] - against[i];
+                if (!some || free < least) least = free;
+                some = 1;
+                held[n++] = i;
+            }
+        }
+        found[t] = (uint8_t)(any && some && -sum_of(against, k) >= s->hope * least &&
+                             indefinite(s, J, degree, held, n, A));
+    }
+    free(memory);
+    return 0;
+}
+
+/* Sort the entries of W, CSR, by the labels that they join, the smaller one first; `at` is `first` without its last. With
+   `i` null they are only counted, into first[label * d + label + 1]. */
+API void sort_entries(int64_t m, int64_t d, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
+                      const int64_t *labels, const double *right, int64_t *at, int64_t *key, int64_t *i, int64_t *j, double *sorted) {
+    for (int64_t a = 0; a < m; a++) {
+        const int64_t one = labels[a];
+        if (one < 0) continue;
+        for (int32_t e = indptr[a]; e < indptr[a + 1]; e++) {
+            const int64_t two = labels[indices[e]];
+            if (two < one) continue;
+            const int64_t which = one * d + two;
+            if (!i) {
+                at[which + 1]++;
+                continue;
+            }
+            const int64_t to = at[which]++;
+            key[to] = which;
+            i[to] = owner[a];
+            j[to] = owner[indices[e]];
+            sorted[to] = right[e];
+        }
+    }
+}
