@@ -58,6 +58,19 @@ def test_objects_one_by_one_end_where_all_at_once_end() -> None:
     )
 
 
+def test_objects_in_random_order_are_not_merged_on_less_evidence_than_at_once() -> None:
+    problem, truth = datasets.scene(4_000, 200, 200, 400, 0.5, 0.3, rng=100)
+    order = np.random.default_rng(0).permutation(200)
+    problem, truth = problem[order], truth.reshape(200, 200)[order].ravel()
+    answer = synchronise(problem[:140], method="tracks")
+    for n in range(141, 151):
+        answer = answer.extend(problem[:n])
+    assert isinstance(answer.outcome.details, ExtendDetails)
+    anew = synchronise(problem[:150], method="tracks")
+    found, expected = (score(result.labels, truth[:30_000]).fscore for result in (answer, anew))
+    assert found > expected - 0.005
+
+
 def test_what_was_decided_on_little_evidence_is_decided_again_in_time() -> None:
     problem, _ = _scene(0.5)
     answer, anew, whole = synchronise(problem[:20], method="tracks"), 0, 0
