@@ -12,12 +12,13 @@ from scipy.stats import norm, rankdata
 
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.counts import beta_fit, block_counts, soft_block_counts
+from stiefelsync.sync.likelihood.counts import block_counts, soft_block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, assign, refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import _joined, _pairs
 from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
+from stiefelsync.sync.likelihood.reliability import beta_fit
 
 D = 7
 

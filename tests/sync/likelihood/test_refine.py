@@ -16,12 +16,13 @@ from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.result import Subspace
 from stiefelsync.stiefel.rotation import rotate
-from stiefelsync.sync.likelihood.counts import beta_fit, block_counts, level, near, soft_block_counts
+from stiefelsync.sync.likelihood.counts import block_counts, level, near, soft_block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, assign, gauss_seidel, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import fresh, log_likelihood, log_odds
+from stiefelsync.sync.likelihood.reliability import beta_fit
 from stiefelsync.sync.likelihood.sampling import decide, pair_scores
 from stiefelsync.sync.methods import _spectral_start as start
 from stiefelsync.sync.methods._spectral_start import spectral_start

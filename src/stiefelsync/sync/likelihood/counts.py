@@ -13,13 +13,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, xlogy
 
 from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.reliability import Mixture, beta_fit, fit_mixture
 from stiefelsync.sync.likelihood.sides import Sides, count_sides
 
 __all__ = [
     "BlockCounts",
     "Sight",
     "Trust",
-    "beta_fit",
     "block_counts",
     "count_sight",
     "level",
@@ -163,36 +163,18 @@ class BlockCounts:
         some = self.present > _NONE
         return self.right[some], self.present[some]
 
+    @cached_property
+    def mixture(self) -> Mixture | None:
+        """The mixture of the blocks' rates, if all are full permutations and a beta distribution does not fit."""
+        full = self.sight is None and self.matched == self.rows
+        return fit_mixture(*self.reliability) if full else None
+
     @property
     def popularity(self) -> tuple[float, float]:
         """ρ and κ of the beta distribution of the labels' observation rates, if all k objects were compared."""
         held = self.holders[self.holders > _NONE]
         p, kappa = beta_fit(held, np.full(len(held), float(self.n_objects)), least=1.0)
         return min(max(p, 1e-3), 1 - 1e-3), kappa
-
-
-def beta_fit(hits: Floats, trials: Floats, *, least: float) -> tuple[float, float]:
-    """Return mean p and concentration κ of a beta distribution of success rates, by moments; κ = ∞ for equal rates.
-
-    Parameters
-    ----------
-    hits, trials : (n,)
-        Successes among trials of each of n binomial variables.
-    least
-        Lower bound of κ.
-
-    Examples
-    --------
-    >>> beta_fit(np.array([5.0, 5.0]), np.array([10.0, 10.0]), least=1.0)
-    (0.5, inf)
-    >>> beta_fit(np.array([0.0, 10.0]), np.array([10.0, 10.0]), least=1.0)
-    (0.5, 1.0)
-    """
-    if not len(trials):
-        return 0.5, np.inf
-    share, p = trials / trials.sum(), float(hits.sum() / trials.sum())
-    excess = float(share @ (hits / trials - p) ** 2 - share @ (p * (1 - p) / trials))
-    return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, least)
 
 
 def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:

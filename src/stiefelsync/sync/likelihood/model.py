@@ -46,10 +46,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, xlogy
 
-from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts, level, near
+from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near
 from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.reliability import beta_binomial, beta_fit
 from stiefelsync.sync.likelihood.sides import profile
 
 __all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds"]
@@ -181,7 +181,9 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
     """
     p, r1, r0 = counts.rates
     P: Any = p
-    if blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
+    if blocks is not None and blocks.mixture is not None:
+        P = np.clip(blocks.mixture.rates(blocks.right, blocks.present), 1e-3, 0.999)
+    elif blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
 
     def each(value: Any) -> Any:
@@ -214,10 +216,11 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
 def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None = None) -> float:
     """Return the log-likelihood of matches and labels, all rates and their spread fitted to the labels.
 
-    The number of right matches of a block is beta-binomial. So is the number of objects that hold a label (an
-    unmatched point holds one of its own) where all objects were compared; for other problems see `Sight`. The rest is
-    multinomial, and weights add their own. Comparable between labellings of one problem; O(nnz + P·d). `counts` are
-    those of the labels, if known.
+    The number of right matches of a block is beta-binomial, or of a mixture of rates where all are full permutations
+    and that explains the blocks better (:mod:`stiefelsync.sync.likelihood.reliability`). The number of objects that
+    hold a label (an unmatched point holds one of its own) is beta-binomial where all objects were compared; for other
+    problems see `Sight`. The rest is multinomial, and weights add their own. Comparable between labellings of one
+    problem; O(nnz + P·d). `counts` are those of the labels, if known.
 
     Examples
     --------
@@ -227,10 +230,10 @@ def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None =
     True
     """
     counts = block_counts(table, labels) if counts is None else counts
-    value = _beta_binomial(*counts.reliability, least=0.5)
+    value = counts.mixture.log_likelihood if counts.mixture else beta_binomial(*counts.reliability, least=0.5)
     if counts.sight is None:
         held = np.append(counts.holders[counts.holders > 0], np.ones(int((labels < 0).sum())))
-        value += _beta_binomial(held, np.full(len(held), float(counts.n_objects)), least=1.0)
+        value += beta_binomial(held, np.full(len(held), float(counts.n_objects)), least=1.0)
     else:
         value += counts.sight.log_likelihood - counts.sight.apart * np.log(table.d)
     value += 0.0 if counts.trust is None else counts.trust.gain
@@ -245,12 +248,3 @@ def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None =
         - (wrong + stray) * table.spread
     )
     return value + 0.5 * rest
-
-
-def _beta_binomial(hits: Floats, trials: Floats, least: float) -> float:
-    """Return the log-likelihood of sequences with so many hits, at the fitted beta distribution."""
-    p, kappa = beta_fit(hits, trials, least=least)
-    a, b = kappa * p, kappa * (1 - p)
-    if np.isfinite(kappa) and a > 0 and b > 0:
-        return float(np.sum(betaln(hits + a, trials - hits + b) - betaln(a, b)))
-    return float(xlogy(hits, p).sum() + xlogy(trials - hits, 1 - p).sum())

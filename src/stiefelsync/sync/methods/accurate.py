@@ -16,20 +16,20 @@ from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.likelihood.annealing import anneal
-from stiefelsync.sync.likelihood.counts import BlockCounts, beta_fit, block_counts
+from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.exchange import exchange
 from stiefelsync.sync.likelihood.gauss_seidel import leave_out, refine, withdraw
 from stiefelsync.sync.likelihood.groups import grouped_start
-from stiefelsync.sync.likelihood.improve import improve
+from stiefelsync.sync.likelihood.improve import improve, improve_tree
 from stiefelsync.sync.likelihood.large_objects import large_objects, refinements
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
-from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
+from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
+from stiefelsync.sync.likelihood.reliability import beta_fit
 from stiefelsync.sync.likelihood.sampling import break_ties, decide, expected_fscore, pair_scores
 from stiefelsync.sync.likelihood.splice import splice
-from stiefelsync.sync.likelihood.tree import tree_start
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
 from stiefelsync.sync.options import option
@@ -302,8 +302,6 @@ class _Search:
         """Exchange labels in groups of objects, weighing the blocks again, as long as that helps.
 
         Blocks that differ much can keep spectral starts from the answer: then a tree of good ones is a second start.
-        Unless it is likelier as it stands, it is left alone where most matches agree with the labels already, which no
-        very different labelling could say.
         """
         for _ in range(_PASSES):
             before = self.value
@@ -313,11 +311,7 @@ class _Search:
             self.weigh()
             self.refine(self.labels)
         if self.table.complete and not self.table.partial and self.uneven():
-            labels = tree_start(self.table)
-            value = log_likelihood(self.table, labels)
-            if value > self.value or 2 * np.count_nonzero(self.table.agreeing(self.labels)) < self.matchings.n_matches:
-                labels = improve(self.table, labels)
-                value = log_likelihood(self.table, labels)
+            labels, value = improve_tree(self.table, self.labels, self.value)
             self.starts.append(Start("tree", value))
             self.keep(labels, value)
 
