@@ -18,7 +18,7 @@ SABOTAGES = (
     ("half of what rates say", "sync/likelihood/model.py", "0.5 * rest", "rest", "sync/likelihood"),
     ("the spread term", "sync/likelihood/model.py", "- (wrong + stray) * table.spread", "", "sync/likelihood"),
     ("k − 1 − s", "sync/likelihood/model.py", "k - 1 - holders", "k - holders", "sync/likelihood"),
-    ("withdraw in accurate", "sync/methods/accurate.py", "withdraw(search.table, labels)", "labels",
+    ("withdraw in accurate", "sync/methods/accurate.py", "withdraw(self.table, labels)", "labels",
      "sync/test_fast_accurate.py"),
     ("the tie bonus of refine", "sync/likelihood/gauss_seidel.py", "+= _SLACK * (1 + np.abs(S).max(initial=0.0))",
      "+= 0.0", "sync/likelihood"),
