@@ -22,6 +22,9 @@
 #define WIDE
 #endif
 
+/* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
+double sum_of(const double *x, int64_t n);
+
 /* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for assign_bytes(n, d). */
 size_t assign_bytes(int64_t n, int64_t d);
 void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);

@@ -19,8 +19,11 @@ from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import block_counts
 from stiefelsync.sync.likelihood.exchange import _Entries, exchange
 from stiefelsync.sync.likelihood.gauss_seidel import ascend, gauss_seidel, refine
+from stiefelsync.sync.likelihood.kernels import scale_soft
 from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.mean_field import sinkhorn
 from stiefelsync.sync.likelihood.model import log_odds
+from stiefelsync.sync.likelihood.tree import agreement
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
 
@@ -94,6 +97,27 @@ def test_exchange_looks_at_the_same_pairs_of_labels(name: str, monkeypatch: pyte
         assert compiled.hopeful(pairs).tolist() == plain.hopeful(pairs).tolist()
         some += int(plain.hopeful(pairs).sum())
     assert some
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_soft_labels_and_triangles_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    S = np.random.default_rng(3).standard_normal((problem.n_points, table.d)) * 3
+    one, two = both(monkeypatch, lambda: sinkhorn(S, table))
+    assert np.array_equal(one, two)
+    one, two = both(monkeypatch, lambda: agreement(table))
+    assert np.array_equal(one, two)
+    assert one.any()
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 30, 127, 128, 129, 300])
+def test_sums_are_those_of_numpy(n: int) -> None:
+    """Of rows of soft labels, too: a column of ones and one object, so that the first scale is one over the sum."""
+    K = np.random.default_rng(n).random((1, n))
+    columns = np.ones((1, n))
+    expected = 1 / K.sum(axis=1)
+    assert np.array_equal(scale_soft(library(), K, columns, np.array([0]), 1, 0.0), K * expected[:, None])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (7, 7), (7, 12), (30, 31)])

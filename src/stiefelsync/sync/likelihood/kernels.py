@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stiefelsync.sync.likelihood.gauss_seidel import State
     from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["Kernels", "hopeful_pairs", "sorted_entries"]
+__all__ = ["Kernels", "count_triangles", "hopeful_pairs", "scale_soft", "sorted_entries"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -148,6 +148,26 @@ def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: fl
     if library.hopeful_pairs(ctypes.byref(struct), _at(pairs), _INTEGER(len(pairs)), _at(found)):
         raise MemoryError("no memory for exchanging labels")
     return found
+
+
+def scale_soft(library: Any, K: Floats, columns: Floats, first: Ints, max_iter: int, tol: float) -> Floats:
+    """Return u K v, rows of sum 1; K is (n, d), `columns` its sums over objects, whose first rows are `first`."""
+    ends = np.append(first, len(K)).astype(np.int64, copy=False)
+    K, columns = (np.array(x, dtype=np.float64, order="C") for x in (K, columns))
+    rest = _INTEGER(max_iter), _REAL(tol), _REAL(np.finfo(float).tiny)
+    if library.scale_soft(_at(K), _INTEGER(K.shape[1]), _at(ends), _INTEGER(len(first)), _at(columns), *rest):
+        raise MemoryError("no memory for soft labels")
+    return K
+
+
+def count_triangles(library: Any, partner: Any, a: Any, b: Any) -> tuple[Floats, Floats]:
+    """Return for every match the triangles over it that close, and all of them, shape (M,) each."""
+    a, b = (np.ascontiguousarray(x, np.int32) for x in (a, b))
+    same, both = np.empty((2, len(a)), dtype=np.int32)
+    library.count_triangles(
+        _at(partner), _INTEGER(partner.shape[1]), _at(a), _at(b), _INTEGER(len(a)), _at(same), _at(both)
+    )
+    return same.astype(np.float64), both.astype(np.float64)
 
 
 def _at(array: Any) -> ctypes.c_void_p:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, soft_block_counts
+from stiefelsync.sync.likelihood.kernels import scale_soft
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import log_odds
 
@@ -51,15 +55,24 @@ def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1
         return U
     K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[table.owner[points]]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
-    tiny = np.finfo(float).tiny
+    kernels = library()
+    scale = _scale if kernels is None else partial(scale_soft, kernels)
+    U[points] = scale(K, columns, first, max_iter, tol)
+    return U
+
+
+def _scale(K: Floats, columns: Floats, first: Ints, max_iter: int, tol: float) -> Floats:
+    """Return u K v, rows of sum 1; K is (n, d), `columns` its sums over objects, whose first rows are `first`."""
+    tiny, n = np.finfo(float).tiny, len(K)
+    owner = np.repeat(np.arange(len(first)), np.diff(first, append=n))
+    members = sparse.csr_array((np.ones(n), np.arange(n), np.append(first, n)), shape=(len(first), n))
     for _ in range(max_iter):
         v = 1 / np.maximum(columns, 1)
-        u = 1 / np.maximum(np.einsum("ac,ac->a", K, v[owner]), tiny)
-        columns = np.add.reduceat(K * u[:, None], first, axis=0)
+        u = 1 / np.maximum((K * v[owner]).sum(axis=1), tiny)
+        columns = members @ (K * u[:, None])
         if (columns * v).max(initial=0.0) <= 1 + tol:
             break
-    U[points] = K * u[:, None] * v[owner]
-    return U
+    return np.asarray(K * u[:, None] * v[owner])
 
 
 def mean_field(

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
+from stiefelsync._kernels.library import library
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.likelihood.kernels import count_triangles
 from stiefelsync.sync.likelihood.matches import MatchTable
 
 __all__ = ["agreement", "along_tree", "tree_start"]
@@ -40,6 +42,10 @@ def agreement(table: MatchTable) -> Floats:
     a, b = table.ends
     # Where every point has a match in every other object, a match has a triangle with each third one.
     full = not table.partial and 2 * len(table.matchings.pair_objects) == k * (k - 1)
+    first = table.matchings.pair_start[:-1]
+    if (kernels := library()) is not None:
+        closed, all_ = count_triangles(kernels, partner, a, b)
+        return np.asarray(np.add.reduceat(closed, first) / np.maximum(np.add.reduceat(all_, first), 1))
     closed, all_ = np.empty(len(a)), np.full(len(a), k - 2.0)
     step = max(_CHUNK // max(k, 1), 1)
     for s in range(0, len(a), step):
@@ -50,7 +56,6 @@ def agreement(table: MatchTable) -> Floats:
             same &= both
             all_[s : s + step] = np.count_nonzero(both, axis=1)
         closed[s : s + step] = np.count_nonzero(same, axis=1)
-    first = table.matchings.pair_start[:-1]
     return np.asarray(np.add.reduceat(closed, first) / np.maximum(np.add.reduceat(all_, first), 1))
 
 
