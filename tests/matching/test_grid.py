@@ -29,6 +29,12 @@ def test_the_cell_is_found(cell: float) -> None:
     np.testing.assert_allclose(resolution(problem.coordinates, problem.offsets), cell)
 
 
+def test_twenty_points_are_enough() -> None:
+    at = 8.0 * np.stack(np.meshgrid(np.arange(5), np.arange(4)), axis=-1).reshape(20, 2)
+    assert resolution(at, np.array([0, 20])).tolist() == [8.0]
+    assert resolution(at[:19], np.array([0, 19])).tolist() == [0.0]
+
+
 def test_few_points_and_unknown_ones_are_on_no_grid() -> None:
     at = 8.0 * np.arange(20).reshape(10, 2)
     assert resolution(at, np.array([0, 10])).tolist() == [0.0]

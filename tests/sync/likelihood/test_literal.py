@@ -13,7 +13,7 @@ from scipy.stats import norm, rankdata
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.counts import block_counts, soft_block_counts
-from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, assign, refine, withdraw
+from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, assign, leave_out, refine, withdraw
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field, sinkhorn
 from stiefelsync.sync.likelihood.merge_labels import _joined, _pairs
@@ -610,3 +610,38 @@ def test_assignment_is_the_best_of_all_choices_of_different_columns(seed):
 
 def test_points_that_want_the_same_label_do_not_both_get_it():
     assert assign(np.array([[3.0, 1.0, 0.0], [3.0, 0.0, 2.0], [0.0, 9.0, 0.0]])).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_objects_that_fit_no_better_than_chance_stay_out(seed):
+    """Share below half the median, and blocks worth less than the choice of labels, as the documentation says."""
+    rng = np.random.default_rng(seed)
+    k, n, rate = 7, int(rng.integers(3, 7)), rng.uniform(0.4, 1)
+    labels = np.concatenate([rng.permutation(n) for _ in range(k)])
+    blocks = {pair: rows.copy() for pair, rows in Matchings.from_labels(labels, [n] * k).pairs().items()}
+    for j in range(1, k):
+        moved = np.flatnonzero(rng.random(n) < rate)
+        blocks[0, j][moved, 1] = rng.permutation(blocks[0, j][moved, 1])
+    matchings = Matchings.from_pairs(blocks, [n] * k)
+    table = MatchTable.of(matchings, n)
+    agrees = {
+        pair: sum(labels[n * pair[0] + x] == labels[n * pair[1] + y] for x, y in rows) for pair, rows in blocks.items()
+    }
+    chance = min(exp(-table.spread), 0.5)
+
+    def worth(right):
+        share = right / n
+        if share <= chance:
+            return 0.0
+        wrong = (n - right) * log((1 - share) / (1 - chance)) if right < n else 0.0
+        return right * log(share / chance) + wrong
+
+    mine = [[right for pair, right in agrees.items() if i in pair] for i in range(k)]
+    shares = [sum(rights) / (n * (k - 1)) for rights in mine]
+    choices = lgamma(n + 1)
+    out = [
+        share < 0.5 * np.median(shares) and sum(map(worth, rights)) < choices
+        for share, rights in zip(shares, mine, strict=True)
+    ]
+    found = leave_out(table, labels)
+    np.testing.assert_array_equal(found, np.where(np.repeat(out, n), -1, labels))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings
-from stiefelsync.sync.tracks.keypoints import _both, _by_image, _Ends, _robust_means, _sizes, _twins
+from stiefelsync.sync.tracks.keypoints import _both, _by_image, _Ends, _robust_means, _sizes, _spacing, _twins
 
 # Two correspondences of image 0 with image `other`, as four ends; what was found is one keypoint for each end.
 POINT = np.arange(4)
@@ -66,3 +66,9 @@ def test_images_of_both_tracks_by_brute_force(seed: int) -> None:
     images = [set(problem.point_objects[track == t].tolist()) for t in range(5)]
     keys = np.array(pairs) @ np.array([problem.n_points, 1])
     assert _both(track, problem, keys).tolist() == [len(images[a] & images[b]) for a, b in pairs]
+
+
+def test_spacing_is_the_median_distance_to_the_nearest_of_the_same_side() -> None:
+    image, xy = np.array([0, 0, 1, 1, 2]), np.array([[0.0, 0], [3, 0], [0, 0], [3, 4], [9, 9]])
+    assert _spacing(_Ends(image, np.array([0, 0, 1, 1, 2]), xy, np.array([[0, 1], [0, 2]]))) == 4.0
+    assert _spacing(_Ends(image, np.arange(5), xy, np.array([[0, 1], [0, 2]]))) == 1.0  # alone on every side
