@@ -25,7 +25,7 @@ _PATIENCE = 5.0  # seconds: a scheduler that runs accepts a connection at once, 
 # Dask has workers give memory back at once; then half of the time goes into getting it again, for every array anew.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 _AHEAD = 2  # batches per thread of the workers that wait beside the running ones, so that nobody is idle
-_SHARES = 8  # batches per thread and stage: few to send, and nobody waits long for the last one
+_SHARES = 8  # a batch is one in so many, per thread, of the tasks left: few to send, and nobody waits for the last one
 _LARGE = "1GB"  # a batch that Dask warns of: points of a few groups are more than it expects
 
 
@@ -101,7 +101,7 @@ def on_workers(client: Any) -> Run:
 
     def run(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
         waiting: deque[Any] = deque()
-        rest = iter(tasks)
+        rest, left = iter(tasks), n
         while True:
             threads = sum(client.nthreads().values())
             if not threads:
@@ -110,10 +110,11 @@ def on_workers(client: Any) -> Run:
                 continue
             while len(waiting) >= (1 + _AHEAD) * threads:
                 yield from waiting.popleft().result()
-            some = islice(rest, max(n // (_SHARES * threads), 1))
+            some = islice(rest, max(left // (_SHARES * threads), 1))
             batch = [(*_narrowed(source, part), *others) for source, part, *others in some]
             if not batch:
                 break
+            left -= len(batch)
             with config.set({"distributed.admin.large-graph-warning-threshold": _LARGE}):
                 waiting.append(client.submit(_each, function, batch, pure=False, retries=2))
         while waiting:
