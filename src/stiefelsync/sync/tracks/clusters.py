@@ -231,6 +231,16 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
     O((p + E) log(p + E)).
     """
+    tree = numbered(_trees(q, gain))
+    inside = np.bincount(tree)
+    order = ordered(np.repeat(tree, q.sizes), q.objects)
+    start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
+    edges = _contracted(tree[q.A], tree[q.B], q.count, q.weight, len(inside))
+    return Quotient(q.points[order], q.objects[order], start, *edges, inside > 1)
+
+
+def _trees(q: Quotient, gain: Floats) -> Ints:
+    """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
     candidates = np.flatnonzero(gain > 0)
     A, B = q.A[candidates], q.B[candidates]
     best_of_A, best_of_B = _best(A, B, gain[candidates], q.n)
@@ -245,12 +255,7 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     a, b = A[pairs], B[pairs]
     tree = np.where(broken[tree], np.arange(q.n), tree)
     tree[b] = a
-    tree = numbered(tree)
-    inside = np.bincount(tree)
-    order = ordered(np.repeat(tree, q.sizes), q.objects)
-    start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
-    edges = _contracted(tree[q.A], tree[q.B], q.count, q.weight, len(inside))
-    return Quotient(q.points[order], q.objects[order], start, *edges, inside > 1)
+    return tree
 
 
 def mutual_best(A: Ints, B: Ints, gain: Floats, n: int) -> Bools:
@@ -298,8 +303,10 @@ def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[
     between = np.flatnonzero(A != B)
     A, B = A[between], B[between]
     low, high = np.minimum(A, B), np.maximum(A, B)
+    del A, B  # the largest arrays of all are here, so what is done with goes
     order = ordered(low, high)
     key, between = (low * n + high)[order], between[order]
+    del low, high, order
     first = np.append(True, key[1:] != key[:-1])[: len(key)]
     edge = np.cumsum(first) - 1  # np.bincount is faster than np.add.reduceat
     key = key[np.flatnonzero(first)]
