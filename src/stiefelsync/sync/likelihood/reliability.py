@@ -58,8 +58,9 @@ def fit_mixture(hits: Floats, trials: Floats) -> Mixture | None:
     """
     if not beta_fit(hits, trials, least=0.5)[1] < _EVEN:
         return None
-    kinds, n = np.unique(np.stack([hits, trials]), axis=1, return_counts=True)
-    L, top = _log_rates(*kinds)
+    # Complex numbers are sorted as pairs are, several times as fast.
+    kinds, n = np.unique(hits + 1j * trials, return_counts=True)
+    L, top = _log_rates(kinds.real, kinds.imag)
     E, shares = np.exp(L), np.full(len(_RATES), 1 / len(_RATES))
     for _ in range(_ITERATIONS):
         shares = shares * ((n / (E @ shares)) @ E) / n.sum()
