@@ -23,6 +23,7 @@ from stiefelsync.sync.likelihood.kernels import scale_soft
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import sinkhorn
 from stiefelsync.sync.likelihood.model import log_odds
+from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.tree import agreement
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
@@ -109,6 +110,17 @@ def test_soft_labels_and_triangles_are_equal(name: str, monkeypatch: pytest.Monk
     one, two = both(monkeypatch, lambda: agreement(table))
     assert np.array_equal(one, two)
     assert one.any()
+
+
+@pytest.mark.parametrize("name", ["full", "partial", "weighted"])
+def test_samples_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    start = np.asarray(truth, dtype=np.int64)
+    settings = {"sweeps": 30, "burn": 10, "chains": 3}
+    one, two = both(monkeypatch, lambda: sample_posterior(table, start, rng=np.random.default_rng(5), **settings))
+    assert np.array_equal(one, two)
+    assert len(np.unique(one)) > 5
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 30, 127, 128, 129, 300])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stiefelsync.sync.likelihood.gauss_seidel import State
     from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["Kernels", "count_triangles", "hopeful_pairs", "scale_soft", "sorted_entries"]
+__all__ = ["Kernels", "count_triangles", "hopeful_pairs", "sample_sweep", "scale_soft", "sorted_entries"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,6 +168,18 @@ def count_triangles(library: Any, partner: Any, a: Any, b: Any) -> tuple[Floats,
         _at(partner), _INTEGER(partner.shape[1]), _at(a), _at(b), _INTEGER(len(a)), _at(same), _at(both)
     )
     return same.astype(np.float64), both.astype(np.float64)
+
+
+def sample_sweep(
+    library: Any, member: Ints, size: Ints, kinds: Ints, worth: Floats, order: Ints, noise: Floats
+) -> None:
+    """Let every object of every chain swap the points of labels paired off; `member`, (chains, d, k), is changed."""
+    shape = [_INTEGER(n) for n in member.shape]
+    size, order = (np.ascontiguousarray(x, np.int64) for x in (size, order))
+    noise, worth = (np.ascontiguousarray(x, np.float64) for x in (noise, worth))
+    known = _at(kinds), _INTEGER(len(kinds)), _at(worth), _INTEGER(worth.shape[1])
+    if library.sample_sweep(_at(member), *shape, _at(size), *known, _at(order), _at(noise)):
+        raise MemoryError("no memory for a sweep over the labels")
 
 
 def _at(array: Any) -> ctypes.c_void_p:

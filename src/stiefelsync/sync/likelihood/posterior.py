@@ -29,8 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, logit
 
+from stiefelsync._kernels.library import library
+from stiefelsync.sync.likelihood.kernels import sample_sweep
 from stiefelsync.sync.likelihood.matches import MatchTable
 
 __all__ = ["Evidence", "evidence", "sample_posterior"]
@@ -151,7 +153,7 @@ def sample_posterior(
     m, k = len(labels), table.matchings.n_objects
     chains = min(max(_WORK // (k * k * table.d), 8), 24) if chains is None else chains
     prior = _size_prior(table.matchings.sizes.astype(np.int64), table.d + table.d // 4 + 2)
-    member, size = np.full((chains, len(prior) - 1, k), m), np.full(chains, table.d)
+    member, size = np.full((chains, len(prior) - 1, k), m, dtype=np.int64), np.full(chains, table.d)
     member[:, labels, table.owner] = np.arange(m)
     together, samples = np.zeros((m + 1) ** 2), 0
     one, two = np.triu_indices(k, 1)
@@ -207,19 +209,24 @@ def _sweep(seen: Evidence, member: Ints, size: Ints, worth: Floats, rng: np.rand
     Each chain uses its first `size` labels only.
     """
     chains, d, k = member.shape
+    drawn = rng.random((k, chains * (d + d // 2)))
+    places = drawn[:, : chains * d].reshape(k, chains, d) + (np.arange(d) >= size[:, None])
+    order = places.argsort(axis=2).astype(np.int64, copy=False)
+    # A swap is likely by the logistic function of its gain: the gain exceeds noise of that distribution.
+    noise = logit(drawn[:, chains * d :].reshape(k, chains, d // 2))
+    if (kernels := library()) is not None:
+        sample_sweep(kernels, member, size, seen.kinds, worth, order, noise)
+        return
     chain = np.arange(chains)[:, None]
     base, kinds, flat, n = chain[..., None] * worth.shape[1], seen.kinds.ravel(), worth.ravel(), len(seen.kinds)
-    beyond = np.arange(d) >= size[:, None]
     for i in range(k):
-        order = (rng.random((chains, d)) + beyond).argsort(axis=1)[:, : 2 * (d // 2)]
-        one, two = order[:, ::2], order[:, 1::2]
+        one, two = order[i, :, : 2 * (d // 2) : 2], order[i, :, 1::2]
         A, B = member[chain, one], member[chain, two]
         a, b = A[..., i], B[..., i]
         at, bt = a[..., None] * n, b[..., None] * n
         gain = flat.take(base + kinds.take(at + B)) + flat.take(base + kinds.take(bt + A))
         gain -= flat.take(base + kinds.take(at + A)) + flat.take(base + kinds.take(bt + B))
-        swap = rng.random(a.shape) < 1 / (1 + np.exp(-np.clip(gain.sum(axis=2), -50, 50)))
-        swap &= two < size[:, None]
+        swap = (gain.sum(axis=2) > noise[i]) & (two < size[:, None])
         member[chain, one, i] = np.where(swap, b, a)
         member[chain, two, i] = np.where(swap, a, b)
 
