@@ -23,6 +23,7 @@ from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
 from stiefelsync.report import page
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
@@ -215,8 +216,19 @@ def clean(
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(lost), certificate,
-        tuple(advice), next_command, time.perf_counter() - began,
+        (*advice, *_on_method(result)), next_command, time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _on_method(result: Synchronisation) -> list[str]:
+    """Return a sentence on positions that the method did not look at, though neighbouring matches move alike."""
+    if result.method not in ("accurate", "fast") or result.input.coordinates is None:
+        return []
+    support = neighbour_support(result.input)
+    known = support[np.isfinite(support)]
+    if not len(known) or np.mean(known >= 0.5) < SMOOTH:
+        return []
+    return [f"Method {result.method} does not look at positions, which say much here; --method tracks does."]
 
 
 def _labels(path: Path, problem: Matchings) -> NDArray[np.int64]:

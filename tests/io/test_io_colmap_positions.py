@@ -92,3 +92,11 @@ def test_a_trigger_on_keypoints_is_refused(tmp_path: Path) -> None:
         opened.execute("CREATE TRIGGER t AFTER UPDATE ON keypoints BEGIN DELETE FROM images; END")
     with pytest.raises(FormatError, match="trigger"):
         clean(tmp_path / "database.db", tmp_path / "clean.db", method="tracks", refine=True)
+
+
+def test_it_is_told_that_only_tracks_looks_at_positions(tmp_path: Path) -> None:
+    given = problem(0.0)
+    build(tmp_path / "database.db", given, given)
+    told = [clean(tmp_path / "database.db", tmp_path / f"{name}.db", method=name).advice for name in ("fast", "tracks")]
+    assert any("--method tracks" in text for text in told[0])
+    assert not any("--method tracks" in text for text in told[1])
