@@ -1,8 +1,8 @@
 """A few photographs with keypoints in pixels: the default against ``tracks``, judged by true cameras.
 
-``STIEFELSYNC_DATA=DATA python -m benchmarks.few_images`` takes runs of three to six images of three scenes, and a random
-part of their connected sets of matches, so that no image has more than some hundred keypoints: where ``accurate`` does
-not hand over to ``tracks`` by itself. fscore of the matches kept, right ones being near their true epipolar lines.
+``STIEFELSYNC_DATA=DATA python -m benchmarks.few_images`` takes runs of three to six images of three scenes, and some
+of their connected sets of matches at random, so that no image has more than some hundred keypoints: where ``accurate``
+does not hand over to ``tracks`` by itself. fscore of the matches kept, right ones being near their true epipolar lines.
 """
 
 from __future__ import annotations
