@@ -61,6 +61,8 @@ class MatchTable:
     @cached_property
     def weights(self) -> Floats:
         """The weights of the stored entries of W, scaled to mean one; shape (nnz,)."""
+        if self.matchings.weights is None:
+            return np.ones(len(self.numbers))
         w = self.matchings.match_weights
         return (w / w.mean() if len(w) else w)[self.numbers]
 
