@@ -163,8 +163,8 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     >>> few = problem.indices[:, 0] >= 40
     >>> kept = ~few | (problem.match_pairs == 0)
     >>> found = doubt(problem, kept, np.where(few, 0.1, 0.8))
-    >>> found.matches.sum(), found.wrong.round(2).tolist()
-    (np.int64(0), [0.0, 0.2, 0.2, 0.2, 0.2, 0.0])
+    >>> int(found.matches.sum()), found.wrong.round(2).tolist()
+    (0, [0.0, 0.2, 0.2, 0.2, 0.2, 0.0])
     """
     if not 0 < harm < np.inf:
         raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")

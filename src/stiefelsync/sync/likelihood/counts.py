@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, xlogy
 
+from stiefelsync.matching.graph import connected
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.reliability import Mixture, beta_fit, fit_mixture
 from stiefelsync.sync.likelihood.sides import Sides, count_sides
@@ -293,9 +292,8 @@ def pieces_apart(table: MatchTable, labels: Ints) -> int:
     where[table.owner[known], labels[known]] = known
     a, b = where[i].ravel(), where[j].ravel()
     both = (a >= 0) & (b >= 0)
-    graph = sparse.csr_array((np.ones(int(both.sum()), dtype=np.int8), (a[both], b[both])), shape=(m, m))
-    pieces = connected_components(graph, directed=False)[0] - (m - len(known))
-    return int(pieces - len(np.unique(labels[known])))
+    pieces = np.unique(connected(m, np.stack([a[both], b[both]], axis=1))[known])
+    return len(pieces) - len(np.unique(labels[known]))
 
 
 def trust(table: MatchTable, agree: NDArray[np.bool_]) -> Trust | None:

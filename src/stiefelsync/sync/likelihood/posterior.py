@@ -27,11 +27,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln, logit
 
 from stiefelsync._kernels.library import library
+from stiefelsync.matching.graph import connected
 from stiefelsync.sync.likelihood.kernels import sample_sweep
 from stiefelsync.sync.likelihood.matches import MatchTable
 
@@ -167,9 +166,8 @@ def sample_posterior(
             np.add.at(together, (member[..., one] * (m + 1) + member[..., two]).ravel(), 1)
             samples += chains
     P = together.reshape(m + 1, m + 1)[:m, :m] / max(samples, 1)
-    i, j = table.matchings.pair_objects.T
-    part = connected_components(sparse.coo_array((np.ones(len(i)), (i, j)), shape=(k, k)), directed=False)[1]
-    P[part[table.owner][:, None] != part[table.owner]] = 0
+    part = connected(k, table.matchings.pair_objects)[table.owner]
+    P[part[:, None] != part] = 0
     return np.asarray(P + P.T + np.eye(m))
 
 
