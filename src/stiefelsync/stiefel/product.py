@@ -1,7 +1,7 @@
 """Products of a sparse matrix with a block of vectors, on threads, by a compiled kernel where there is one.
 
 Without the kernel SciPy multiplies chunks of rows. Both add up each row in the same order: results are identical, with
-any number of threads.
+any number of threads (on ARM, where SciPy may be built to fuse multiplication and addition, up to rounding).
 """
 
 from __future__ import annotations
