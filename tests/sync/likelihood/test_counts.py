@@ -90,8 +90,8 @@ def test_weights_that_know_nothing_or_mislead_are_not_trusted():
 
 
 def test_row_noise_moves_matches_between_rows_and_leaves_columns_matched():
-    problem, truth = shapes.ring(20, 8, error=0.4, rng=0)
-    found = counts.block_counts(MatchTable.of(problem, 8), truth)
+    problem, truth = shapes.ring(40, 12, error=0.4, rng=0)
+    found = counts.block_counts(MatchTable.of(problem, 12), truth)
     assert found.sides is not None
     (u1, v1), (u0, v0) = found.sides.rates(found.right, found.present)
     assert v1 > 0.98
@@ -102,3 +102,12 @@ def test_row_noise_moves_matches_between_rows_and_leaves_columns_matched():
 def test_rows_and_columns_are_read_alike_where_all_were_compared():
     problem, truth = datasets.synthetic(8, 6, 0.6, 0.3, rng=0)
     assert counts.block_counts(MatchTable.of(problem, 8), truth).sides is None
+
+
+def test_rows_and_columns_are_read_alike_where_noise_makes_no_difference_between_them():
+    problem, _ = datasets.synthetic(12, 30, 0.6, 0.4, noise="edge", rng=0)
+    i, j = problem.pair_objects[problem.match_pairs].T
+    assert not MatchTable.of(problem.keep(j - i <= 5), 12).sided
+    row, _ = datasets.synthetic(12, 30, 0.6, 0.4, rng=0)
+    i, j = row.pair_objects[row.match_pairs].T
+    assert MatchTable.of(row.keep(j - i <= 5), 12).sided

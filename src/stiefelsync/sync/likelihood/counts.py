@@ -133,7 +133,7 @@ class BlockCounts:
     trust
         What weights say, where there are any.
     sides
-        Rows and columns apart, where not all objects were compared.
+        Rows and columns apart, where not all objects were compared and they differ.
     """
 
     right: Floats

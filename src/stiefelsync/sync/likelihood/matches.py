@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _MOST = 0.75  # share of the pairs from which a few without a match count as compared: small objects may share no point
+_LOOKED_AT = 1 << 21  # pairs of a match and a third object that say whether rows and columns differ …
+_DIFFERENT, _SURE = 0.05, 5.0  # … by at least so much, and so many standard deviations
 _DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
@@ -153,8 +155,29 @@ class MatchTable:
 
     @cached_property
     def sided(self) -> bool:
-        """Whether rows and columns of blocks are told apart, see :mod:`stiefelsync.sync.likelihood.sides`."""
-        return self.partial and not self.complete
+        """Whether rows and columns of blocks err differently, see :mod:`stiefelsync.sync.likelihood.sides`.
+
+        Asked only where not all objects were compared. Two matched points should be matched, or not, in the same third
+        objects. If they agree about third objects that come before both (whose columns both are) clearly more, or
+        less, often than about those that come after both (whose rows both are), the two sides differ.
+        """
+        if not self.partial or self.complete:
+            return False
+        k, (a, b) = self.matchings.n_objects, self.ends
+        some = np.arange(0, len(a), max(len(a) * k // _LOOKED_AT, 1))
+        a, b = a[some], b[some]
+        i, j = self.owner[a], self.owner[b]
+        before, after = np.arange(k) < i[:, None], np.arange(k) > j[:, None]
+        met, seen = self._rows_of(self.compared, i) * self._rows_of(self.compared, j), self.by_object(self.weights)
+        same = (self._rows_of(seen, a) > 0) == (self._rows_of(seen, b) > 0)
+        n = [float(np.sum(met * side)) for side in (before, after)]
+        share = [float(np.sum(met * side * same)) / max(x, 1) for side, x in zip((before, after), n, strict=True)]
+        return min(n) > 0 and abs(share[0] - share[1]) > max(_DIFFERENT, _SURE * (0.25 / n[0] + 0.25 / n[1]) ** 0.5)
+
+    @staticmethod
+    def _rows_of(matrix: Any, rows: Any) -> Any:
+        """Return some rows of a matrix, dense or CSR, dense."""
+        return matrix[rows] if isinstance(matrix, np.ndarray) else matrix[rows].toarray()
 
     @cached_property
     def first(self) -> Floats:

@@ -13,7 +13,7 @@ count one half each. Against "c is absent everywhere else", giving label c to po
 with U (m, d) the labels as a 0/1 (or soft) matrix, O (k, d) the objects' occupied labels and n the size of an object.
 With β = γ this is the familiar score "matches minus θ times cluster size"; for full permutations it is W U alone.
 
-Where not all objects are compared, rows and columns have rates of their own and the whole of what both say counts, see
+Where not all objects are compared and the sides of blocks differ, rows and columns have rates of their own, see
 :mod:`stiefelsync.sync.likelihood.sides`; α, β and γ then follow from these, and β differs between the two ends.
 
 Where matches have weights, α grows with the weight as the chance of being right does (`counts.Trust`).

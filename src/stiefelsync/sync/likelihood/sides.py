@@ -1,6 +1,7 @@
 """Rows and columns of blocks, counted apart: matchings that go from one object to the other need not err alike in both.
 
-Where not all objects were compared a point has few comparisons, and the search uses all that they say. Of a block
+Where not all objects were compared a point has few comparisons, and if rows and columns visibly differ
+(`MatchTable.sided`) the search uses all that they say; if they err alike, it would count the same twice. Of a block
 between objects i < j, points of i are *rows* and points of j *columns*. Of the labels that both hold each is matched
 with probability p. A row that has a partner but is not matched to it is matched elsewhere with probability u₁, one
 without a partner with u₀, a column with v₁ and v₀, and the w wrong matches are any of w! ways to pair off the rows and
