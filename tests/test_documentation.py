@@ -191,9 +191,12 @@ def test_the_readme_has_the_figures_of_the_pages(name: str) -> None:
 
 
 def figure(page: str, begin: str, column: str) -> str:
-    """Return a number of the first table on a page that has such a row, to three digits."""
-    lines = (ROOT / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8").splitlines()
-    at = next(n for n, text in enumerate(lines) if text.startswith(begin))
-    head = max(n for n, text in enumerate(lines[:at]) if text.startswith("|---")) - 1
-    names, cells = ([cell.strip("* ") for cell in lines[n].split("|")] for n in (head, at))
-    return f"{float(cells[names.index(column)]):.3f}".lstrip("0")
+    """Return a number of the first table on a page that has such a row and column, to three digits."""
+    names: list[str] = []
+    for line in (ROOT / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip("* ") for cell in line.split("|")]
+        names = names if line.startswith("|") else []  # a table ends
+        if line.startswith(begin) and column in names:
+            return f"{float(cells[names.index(column)]):.3f}".lstrip("0")
+        names = names or (cells if line.startswith("|") else [])
+    raise AssertionError(f"{page}: no table has a row {begin!r} and a column {column!r}")
