@@ -59,6 +59,8 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
     if workers is None or workers < 1:
         raise InputError(f"the number of workers must be at least 1, got {workers}")
     options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    # What goes wrong in a task is raised where its result is asked for; logs tell of heartbeats missed while closing.
+    options["silence_logs"] = logging.CRITICAL
     from dask import config
 
     settings = {
