@@ -323,13 +323,17 @@ class _Search:
         self.others = []
 
     def anneal(self) -> None:
-        """Leave the best labels at random, improve what is found, and take the better runs of both."""
+        """Leave the best labels at random, improve what is found, and take the better runs of both.
+
+        Blocks that differ much are weighted by their reliability under the best labels.
+        """
         # Labels are paired off by number: numbered as the eigensolver has them they would differ between processors.
         best = numbered(self.labels)
-        hot = refine(self.table, anneal(self.table, best, rng=self.rng))[0]
+        blocks = block_counts(self.table, best) if self.uneven() else None
+        hot = refine(self.table, anneal(self.table, best, rng=self.rng, blocks=blocks), blocks=blocks)[0]
         found, value = splice(self.table, merge(self.table, hot)[0])
         if self.brief:
-            found, value = exchange(self.table, found)
+            found, value = exchange(self.table, found, blocks=blocks)
         one, two = (found, best) if value > self.value else (best, found)
         self.keep(*splice(self.table, one, two))
 
