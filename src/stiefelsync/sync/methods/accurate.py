@@ -325,11 +325,11 @@ class _Search:
     def anneal(self) -> None:
         """Leave the best labels at random, improve what is found, and take the better runs of both.
 
-        Blocks that differ much are weighted by their reliability under the best labels.
+        Blocks that differ much are weighted by their reliability, unless rows, not whole blocks, are what errs.
         """
         # Labels are paired off by number: numbered as the eigensolver has them they would differ between processors.
         best = numbered(self.labels)
-        blocks = block_counts(self.table, best) if self.uneven() else None
+        blocks = block_counts(self.table, best) if self.uneven() and not self.table.sided else None
         hot = refine(self.table, anneal(self.table, best, rng=self.rng, blocks=blocks), blocks=blocks)[0]
         found, value = splice(self.table, merge(self.table, hot)[0])
         if self.brief:
