@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.metrics import objective
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence, track_confidence
@@ -145,9 +144,9 @@ class Synchronisation(Record):
     @cached_property
     def objective(self) -> float:
         """tr(PᵀWP), or ⟨W, X⟩ for a method that is not cycle-consistent."""
-        if self.consistent:
-            return objective(self.labels, self.input)
-        return float(self.input.n_points + 2 * self.input.match_weights[self.kept].sum())
+        weights, found = self.input.weights, self.difference
+        kept = found.n_kept if weights is None else weights[found.kept].sum()
+        return float(self.input.n_points + 2 * kept)
 
     @cached_property
     def upper_bound(self) -> float:
