@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from stiefelsync.errors import FormatError
@@ -26,13 +26,9 @@ def is_sqlite(path: Path) -> bool:
     return head(path, 16) == MAGIC
 
 
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(path.name + ending)
-
-
 def state_of(path: Path) -> tuple[tuple[int, int], ...]:
     """Return size and time of change of a database and its log, to notice a writer."""
-    parts = [file.stat() for file in (path, _beside(path, "-wal")) if file.exists()]
+    parts = [file.stat() for file in (path, Path(f"{path}-wal")) if file.exists()]
     return tuple((part.st_size, part.st_mtime_ns) for part in parts)
 
 
@@ -60,7 +56,7 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
             raise FormatError(f"{path} is locked by another process; close that program and try again") from None
-        if _beside(real, "-journal").exists():
+        if Path(f"{real}-journal").exists():
             raise FormatError(
                 f"{path} was left in the middle of a change, which {real.name}-journal would undo; "
                 "open it once with the program that wrote it"
@@ -74,32 +70,27 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _has_log(path: Path) -> bool:
-    log = _beside(path, "-wal")
+    log = Path(f"{path}-wal")
     return log.exists() and log.stat().st_size > 0
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    if head(path, 20)[18:20] != b"\2\2":
-        with closing(_connect(path, "mode=ro")) as connection:
-            yield connection
-    elif not _has_log(path):
-        with closing(_connect(path, "mode=ro&immutable=1")) as connection:
-            yield connection
-    else:
-        with staging(Path(tempfile.gettempdir())) as folder:
-            copy = folder / "copy.db"
-            shutil.copyfile(_beside(path, "-wal"), _beside(copy, "-wal"))
-            shutil.copyfile(path, copy)
-            with closing(_connect(copy, "mode=rw")) as connection:
-                yield connection
-
-
-def _connect(path: Path, how: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=TIMEOUT, isolation_level=None)
-    distrust(connection)
-    connection.execute("BEGIN")  # one view of the database for all that is read
-    return connection
+    """Yield a connection that shows the database as it is now and changes nothing beside it."""
+    with ExitStack() as stack:
+        how = "mode=ro"
+        if head(path, 20)[18:20] == b"\2\2":  # WAL mode
+            how = "mode=ro&immutable=1"
+            if _has_log(path):
+                copy = stack.enter_context(staging(Path(tempfile.gettempdir()))) / "copy.db"
+                shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+                shutil.copyfile(path, copy)
+                path, how = copy, "mode=rw"
+        uri = f"{path.as_uri()}?{how}"
+        connection = stack.enter_context(closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)))
+        distrust(connection)
+        connection.execute("BEGIN")  # one view of the database for all that is read
+        yield connection
 
 
 def distrust(connection: sqlite3.Connection) -> None:
