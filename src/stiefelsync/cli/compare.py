@@ -80,7 +80,7 @@ def run(
     """
     began = time.perf_counter()
     reader, given = io.detect(input) if format is None else find(format), parse_options(option, features)
-    check_outputs([csv], reads=[input, truth, *reader.files_of(given)], force=force)
+    check_outputs([csv], reads=[input, truth, *reader.check("read", given)], force=force)
     problem = io.read(input, reader.name, **given)
     known = io.read_truth(input) if truth is None else _read_truth(truth)
     size = parse_universe(universe)

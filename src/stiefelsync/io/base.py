@@ -165,8 +165,8 @@ class Format:
         """Names of all options, of reading and of writing."""
         return self.read_options + self.write_options
 
-    def check(self, verb: str, options: Mapping[str, Any]) -> None:
-        """Raise :class:`InputError` for an option that reading or writing (`verb`) does not know.
+    def check(self, verb: str, options: Mapping[str, Any]) -> list[Path]:
+        """Return the files that options name; raise :class:`InputError` if reading or writing (`verb`) lacks an option.
 
         The same holds for a value that is not a number, or below 0, where the default is a number with a fraction.
         """
@@ -180,10 +180,7 @@ class Format:
                 raise InputError(f"option {name} of format {self.name!r} must be a number, 0 or more, got {value!r}")
             if name in self.files and not (value is None or isinstance(value, str | os.PathLike)):
                 raise InputError(f"option {name} of format {self.name!r} must be the name of a file, got {value!r}")
-
-    def files_of(self, options: Mapping[str, Any]) -> list[Path]:
-        """Return the files that the options name."""
-        return [Path(options[name]) for name in self.files if isinstance(options.get(name), str | os.PathLike)]
+        return [Path(options[name]) for name in self.files if options.get(name) is not None]
 
 
 FORMATS: dict[str, Format] = {}

@@ -164,8 +164,8 @@ def write(
         raise InputError(f"{source} does not exist")
     check_outputs([path], reads=[source], force=force)
     known = output_format(path, format, source)
-    known.check("write", options)
-    with replacing(path, reads=[source, *known.files_of(options)], force=force) as temporary:
+    files = known.check("write", options)
+    with replacing(path, reads=[source, *files], force=force) as temporary:
         return write_to(temporary, result, known, like=source, add=add, **options)
 
 

@@ -93,8 +93,7 @@ def plan_route(
         why = f"{model} is no such file" if writer.copies else "it is not written as a changed copy of a file"
         raise InputError(f"the output is of the format {writer.name!r}: {why}; leave like= out", setting="like")
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
-    writer.check("write", given["write"])
-    files = [*reader.files_of(given["read"]), *writer.files_of(given["write"])]
+    files = [*reader.check("read", given["read"]), *writer.check("write", given["write"])]
     if files:
         check_outputs(written, reads=files, force=force)
     return Route(inputs[0], written[0], model, reader, writer, given, (*inputs, *files))

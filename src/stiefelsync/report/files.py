@@ -57,7 +57,7 @@ def report_files(
     if given["before"].get("merge_px"):
         raise InputError("a report compares the matches of two files as they are; leave merge_px out")
     check_page(target)
-    files = [*readers[0].files_of(given["before"]), *readers[1].files_of(given["after"])]
+    files = [*readers[0].check("read", given["before"]), *readers[1].check("read", given["after"])]
     check_outputs([target], reads=files, force=force)
     matches = read(old, readers[0].name, **given["before"]), read(new, readers[1].name, **given["after"])
     found = difference(*matches)  # files about different objects are told first
