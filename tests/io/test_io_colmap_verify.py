@@ -12,7 +12,7 @@ import pytest
 
 from stiefelsync import Matchings, clean, io
 from stiefelsync.errors import InputError
-from stiefelsync.io import colmap_verify
+from stiefelsync.io import colmap_advice
 
 
 @pytest.fixture(scope="module")
@@ -59,18 +59,18 @@ def test_without_pycolmap_verification_comes_next(
 
 
 def test_rows_without_geometry_are_told(database: Path, tmp_path: Path) -> None:
-    assert colmap_verify.advice(database) == []
+    assert colmap_advice.advice(database, {}) == []
     with closing(sqlite3.connect(database)) as opened, opened:
         unity = np.eye(3).tobytes()
         opened.execute("UPDATE two_view_geometries SET F = NULL, E = NULL, H = ? WHERE rows > 0", (unity,))
-    (said,) = colmap_verify.advice(database)
+    (said,) = colmap_advice.advice(database, {})
     assert "of 15 pairs with verified matches have no geometry: nobody verified them." in said
     assert "before verification" in said
     done = clean(database, tmp_path / "clean.db", method="tracks")
     assert done.advice == (said,)
     with closing(sqlite3.connect(database)) as opened, opened:
         opened.execute("DELETE FROM two_view_geometries")
-    assert colmap_verify.advice(database)[0].startswith("Only raw matches")
+    assert colmap_advice.advice(database, {})[0].startswith("Only raw matches")
 
 
 def test_other_formats_are_not_verified(tmp_path: Path) -> None:

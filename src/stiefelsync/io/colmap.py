@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
+from stiefelsync.io.colmap_advice import advice
 from stiefelsync.io.colmap_create import create
-from stiefelsync.io.colmap_positions import advice as on_positions
 from stiefelsync.io.colmap_positions import move_keypoints, with_refined
 from stiefelsync.io.colmap_tables import (
     MAX_IMAGES,
@@ -34,7 +33,6 @@ from stiefelsync.io.colmap_tables import (
     load_rows,
 )
 from stiefelsync.io.colmap_tables import check_tables as _check_tables
-from stiefelsync.io.colmap_verify import advice as on_verification
 from stiefelsync.io.colmap_verify import verify as run_verification
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
@@ -83,17 +81,23 @@ def load(
     return Matchings.from_arrays(rows.objects, points, images.sizes, **about, one_to_many="repair"), found
 
 
-def _database(connection: sqlite3.Connection, path: Path, source: str | None) -> Database:
-    """Return the images, and the matches of the table asked for; None takes the verified ones if there are any."""
+def _database(connection: sqlite3.Connection, path: Path, source: str | None, earlier: object = None) -> Database:
+    """Return the images, and the matches of the table asked for; None takes the verified ones if there are any.
+
+    What an earlier reading found is returned as it is, if it is of the same file and this has not changed since.
+    """
     if source is not None and source not in TABLES:
         raise unknown_name("source", source, TABLES)
+    state = state_of(path.resolve())
+    if isinstance(earlier, Database) and (earlier.path, earlier.asked, earlier.state) == (path, source, state):
+        return earlier
     _check_tables(connection, path)
     images = load_images(connection, path)
     for table in TABLES if source is None else (source,):
         rows = load_rows(connection, table, images, path)
         if len(rows.indices):
             break
-    return Database(path, state_of(path.resolve()), source, table, images, rows)
+    return Database(path, state, source, table, images, rows)
 
 
 def check_same_table(before: Path, after: Path) -> None:
@@ -181,9 +185,8 @@ def write(
         if value:
             raise InputError(f"option {name} is for a new database; this one is a copy of {like}")
     with snapshot(like) as original:
-        _check_tables(original, like)
+        known = _database(original, like, source, content.original)
         check_triggers(original, like, (*TABLES, "keypoints"))
-        known = _known(content, original, like, source)
         images, source, given = known.images, known.table, known.rows
         fitted = _fitted(content, images, like)
         target = target or source
@@ -208,15 +211,6 @@ def write(
         run_verification(path, read(path, source="matches"))
     to_verify = 0 if verify else dropped
     return replace(written, source=source, target=target, to_verify=to_verify, merged=merge_px, moved=moved)
-
-
-def _known(content: Content, original: sqlite3.Connection, like: Path, source: str | None) -> Database:
-    """Return what reading the original found, which need not be read again if it has not changed."""
-    known = content.original
-    same = isinstance(known, Database) and (known.path, known.asked) == (like, source)
-    if isinstance(known, Database) and same and known.state == state_of(like.resolve()):
-        return known
-    return _database(original, like, source)
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:
@@ -342,12 +336,6 @@ def _unverified(path: Path) -> bool:
     return bool(waiting - verified.keys()) or bool(waiting and not any(verified.values()))
 
 
-def _advice(path: Path, options: Mapping[str, Any]) -> list[str]:
-    """Return what speaks for verification or for moving keypoints, where it is not done already."""
-    said = [] if "verify" in options else on_verification(path)
-    return said if options.get("refine") else said + on_positions(path)
-
-
 def _go_on(path: Path, written: Written | None, images: Path | None) -> str:
     """Return what to type next after writing a database."""
     # Raw matches may have been verified since.
@@ -370,6 +358,6 @@ COLMAP = register(
         next_command=_go_on,
         check_comparable=check_same_table,
         files=("cameras",),
-        advice=_advice,
+        advice=advice,
     )
 )

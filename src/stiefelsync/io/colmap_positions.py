@@ -1,22 +1,16 @@
-"""Keypoints of a COLMAP database that lie on a grid: noticed, and moved to where their matches put them."""
+"""Keypoints of a COLMAP database that lie on a grid, moved to where their matches put them."""
 
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 import numpy as np
 
 from stiefelsync.io.colmap_tables import Images, Rows
-from stiefelsync.io.sqlite import snapshot
-from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.refinement import refine_positions
 
-__all__ = ["advice", "move_keypoints", "with_refined"]
-
-LEAST_CELL = 2.0
-"""Grids finer than this, in pixels, are not worth a word: detectors that round to whole pixels are off by less."""
+__all__ = ["move_keypoints", "with_refined"]
 
 
 def with_refined(matchings: Matchings) -> Matchings:
@@ -49,19 +43,3 @@ def move_keypoints(connection: sqlite3.Connection, images: Images, rows: Rows) -
             block[:, :2] = at[own]
             connection.execute("UPDATE keypoints SET data = ? WHERE image_id = ?", (block.tobytes(), image_id))
     return int(np.count_nonzero(moved))
-
-
-def advice(path: Path) -> list[str]:
-    """Return a sentence on a grid that keypoints lie on, if they do: looking at the image with most of them."""
-    with snapshot(path) as connection:
-        block = connection.execute("SELECT rows, data FROM keypoints ORDER BY rows DESC LIMIT 1").fetchone()
-    if block is None or not block[0]:
-        return []
-    at = np.frombuffer(block[1], dtype="<f4").reshape(block[0], -1)[:, :2]
-    cell = float(resolution(at, np.array([0, len(at)]))[0])
-    if cell < LEAST_CELL:
-        return []
-    return [
-        f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=true (--option refine=true) moves"
-        " those of the copy to where the matches around them put them, for better cameras."
-    ]

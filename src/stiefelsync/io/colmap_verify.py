@@ -1,4 +1,4 @@
-"""Verification by COLMAP itself, where pycolmap is installed, and what a database says on whether it was verified."""
+"""Verification by COLMAP itself, where pycolmap is installed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from stiefelsync.errors import MissingExtraError, counted
-from stiefelsync.io.sqlite import snapshot
+from stiefelsync.errors import MissingExtraError
 from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["advice", "can_verify", "verify"]
+__all__ = ["can_verify", "verify"]
 
 MAX_ERROR = 4.0  # pixels: COLMAP's own tolerance
-_OPTION = "--before-verification, in Python before_verification=True"
 _OF_CELL = 0.75  # positions rounded to cells of 8 px are verified to within 6
 
 
@@ -59,31 +57,3 @@ def verify(path: Path, matchings: Matchings) -> None:
     with closing(sqlite3.connect(path)) as database:  # pycolmap leaves a log beside the file
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.execute("PRAGMA journal_mode = DELETE")
-
-
-def advice(path: Path) -> list[str]:
-    """Return sentences on which recipe fits a database: whether its verified matches were ever verified.
-
-    COLMAP's own verification leaves a matrix F, E or H in every row that passed. Rows without any were put there by
-    other programs, and so were identity matrices.
-    """
-    with snapshot(path) as connection:
-        rows = connection.execute("SELECT F, E, H FROM two_view_geometries WHERE rows > 0").fetchall()
-        raw = connection.execute("SELECT count(*) FROM matches WHERE rows > 0").fetchone()[0]
-    bare = sum(not any(_is_geometry(part) for part in row) for row in rows)
-    said = []
-    if bare:
-        told = f"{bare:,} of {counted(len(rows), 'pair')} with verified matches have no geometry: nobody verified them."
-        recipe = f"Clean the raw matches before verification ({_OPTION}), then verify."
-        said.append(f"{told} {recipe if raw else 'Put the matches into the table matches and verify them.'}")
-    elif raw and not rows:
-        said.append(f"Only raw matches: verify them, and clean them before that if it is worth it ({_OPTION}).")
-    return said
-
-
-def _is_geometry(part: object) -> bool:
-    """Return whether a blob is a matrix that says something: neither zero nor the identity."""
-    if not isinstance(part, bytes) or len(part) != 72:
-        return False
-    matrix = np.frombuffer(part, dtype="<f8").reshape(3, 3)
-    return bool(matrix.any()) and not np.array_equal(matrix, np.eye(3))
