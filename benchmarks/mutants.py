@@ -50,7 +50,7 @@ OPTIONS = (
 ROOMS = {
     "matching/": "matching",
     "stiefel/": "stiefel",
-    "sync/likelihood/": "sync/likelihood",
+    "sync/likelihood/": "sync/likelihood sync/test_extend.py",
     "sync/tracks/": "sync/tracks sync/test_extend.py io/test_io_correspondences.py",
 }
 
