@@ -161,9 +161,6 @@ def render(
     >>> "<h1><bdi>Twins &amp; co</bdi></h1>" in render(difference(problem, problem), title="Twins & co")
     True
     """
-    template = _template()
-    from markupsafe import Markup  # comes with jinja2
-
     confidence = result.confidence if result is not None and result.outcome.labels is not None else None
     names = found.input.names or [str(i) for i in range(found.input.n_objects)]
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
@@ -172,13 +169,8 @@ def render(
     if images is not None:
         pictures, missing = _pictures(found, worst, table.objects[table.embedded], images)
     noun = "image" if pictures and (pictures.sizes or found.input.coordinates is None) else "object"
-    script, style = (_resource(f"report.{ending}") for ending in ("js", "css"))
-    rendered: str = template.render(
+    rendered: str = _template().render(
         title=title or "Before and after synchronisation",
-        version=__version__,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        script=Markup(script),
-        style=Markup(style),
         noun=noun,
         found=found,
         lead=lead(found),
@@ -271,16 +263,23 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _resource(name: str) -> str:
-    return files("stiefelsync.report").joinpath(name).read_text(encoding="utf-8")
-
-
 def _template() -> Any:
-    """Return the page without its content."""
+    """Return the page with its program and style, but without content."""
     try:
         import jinja2
+        from markupsafe import Markup  # comes with jinja2
     except ImportError as error:
         raise MissingExtraError("a report", "jinja2", "report") from error
+    page, script, style = (
+        files("stiefelsync.report").joinpath(f"report.{ending}").read_text(encoding="utf-8")
+        for ending in ("html.j2", "js", "css")
+    )
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["number"] = "{:,}".format
-    return environment.from_string(_resource("report.html.j2"))
+    environment.globals |= {
+        "version": __version__,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script": Markup(script),
+        "style": Markup(style),
+    }
+    return environment.from_string(page)
