@@ -180,18 +180,14 @@ class MatchArrays:
         chosen = np.asarray(mask, dtype=bool)
         if chosen.shape != (self.n_matches,):
             raise InputError(f"the mask must have one entry per match ({self.n_matches}), got shape {chosen.shape}")
-        return self._part(chosen, self.pair_objects, repair=None)
-
-    def _part(self, chosen: Bools, pair_objects: Int32s, **changes: Any) -> Self:
-        """Return some of the matches, their pairs under other numbers of the same order."""
         counts = np.bincount(self.match_pairs[chosen], minlength=len(self.pair_objects))
         left = counts > 0
         return self._with(
-            pair_objects=pair_objects[left],
+            pair_objects=self.pair_objects[left],
             pair_start=np.append(0, np.cumsum(counts[left], dtype=np.int64)),
             indices=self.indices[chosen],
             weights=None if self.weights is None else self.weights[chosen],
-            **changes,
+            repair=None,
         )
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
@@ -220,8 +216,8 @@ class MatchArrays:
             )
         place = np.full(self.n_objects, -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        pair_objects = place[self.pair_objects]
-        inside = (pair_objects.min(axis=1, initial=0) >= 0)[self.match_pairs]
+        part = self.keep((place[self.pair_objects].min(axis=1, initial=0) >= 0)[self.match_pairs])
+        pair_objects = place[part.pair_objects]
         sizes = self.sizes[chosen]
         names = None if self.names is None else tuple(self.names[o] for o in chosen.tolist())
         at = None
@@ -229,10 +225,8 @@ class MatchArrays:
             first = self.offsets[chosen] - np.append(0, np.cumsum(sizes, dtype=np.int64))[:-1]
             at = self.coordinates[np.repeat(first, sizes) + np.arange(sizes.sum(dtype=np.int64))]
         if (np.diff(chosen) > 0).all():  # the order of objects, and so that of matches, stays
-            return self._part(inside, pair_objects, sizes=sizes, names=names, coordinates=at, repair=None)
-        weights = None if self.weights is None else self.weights[inside]
-        flat = pair_objects[self.match_pairs[inside]], self.indices[inside]
-        *layout, _ = canonical(*flat, sizes, weights, "error", names)
+            return part._with(sizes=sizes, pair_objects=pair_objects, names=names, coordinates=at)
+        *layout, _ = canonical(pair_objects[part.match_pairs], part.indices, sizes, part.weights, "error", names)
         return object.__new__(type(self))._set(sizes, *layout, names, at, None)
 
     def only_pairs(self, which: NDArray[np.int64]) -> Self:

@@ -14,7 +14,7 @@ from stiefelsync.errors import InputError, counted, unknown_name
 
 __all__ = [
     "OneToMany", "Repair", "as_array", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical",
-    "check_layout", "check_precision", "check_sizes", "check_weights", "describe", "grouped", "sort_matches",
+    "check_layout", "check_precision", "check_sizes", "check_weights", "describe", "sort_matches",
 ]  # fmt: skip
 
 Int32s = NDArray[np.int32]
@@ -196,16 +196,15 @@ def canonical(
     if swap.any():
         objects, points = objects.copy(), points.copy()
         objects[swap], points[swap] = objects[swap, ::-1], points[swap, ::-1]
-    objects, points, order = sort_matches(objects, points, sizes)
+    pair_objects, start, points, order = sort_matches(objects, points, sizes)
     if weights is not None and order is not None:
         weights = weights[order]
-    pair_objects, start, points = grouped(objects, points, order)
     keep = _one_to_one(np.repeat(np.arange(len(pair_objects)), np.diff(start)), points, weights, order)
     if keep is None:
         return pair_objects, start, points, weights, None
     mask, dropped = keep
     if one_to_many == "error":
-        raise _one_to_many_error(objects, points, ~mask, order, names)
+        raise _one_to_many_error(np.repeat(pair_objects, np.diff(start), axis=0), points, ~mask, order, names)
     # Every pair keeps at least one match, its heaviest, so the pairs stay what they are.
     start = np.append(0, np.cumsum(np.add.reduceat(mask, start[:-1], dtype=np.int64)))
     return pair_objects, start, points[mask], None if weights is None else weights[mask], dropped
@@ -213,38 +212,30 @@ def canonical(
 
 def sort_matches(
     objects: NDArray[Any], points: NDArray[Any], sizes: Int32s
-) -> tuple[Int32s, Int32s, NDArray[np.int64] | None]:
-    """Return (objects, points, order): matches with i < j sorted by (i, j, point of i, point of j).
+) -> tuple[Int32s, NDArray[np.int64], Int32s, NDArray[np.int64] | None]:
+    """Return (pair_objects, pair_start, indices, order) of matches with i < j, sorted by (i, j, point of i, of j).
 
-    `order` is the permutation that was applied, None where nothing moved.
+    `order` is the permutation that was applied, None where nothing moved. `indices` is an array of its own, because it
+    will be made read-only.
     """
     objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
     k, largest = len(sizes), int(sizes.max(initial=1))
+    order: NDArray[np.int64] | None = None
     if k * k * largest * largest >= 2**63:
         order = np.lexsort((points[:, 1], points[:, 0], objects[:, 1], objects[:, 0]))
-        return objects[order], points[order], order
-    key = objects[:, 0].astype(np.int64)
-    for column, count in ((objects[:, 1], k), (points[:, 0], largest), (points[:, 1], largest)):
-        key *= count
-        key += column
-    if (key[1:] >= key[:-1]).all():
-        return objects, points, None
-    order = np.argsort(key)
-    return objects[order], points[order], order
-
-
-def grouped(
-    objects: Int32s, points: Int32s, order: NDArray[np.int64] | None
-) -> tuple[Int32s, NDArray[np.int64], Int32s]:
-    """Return (pair_objects, pair_start, indices) of what :func:`sort_matches` returns.
-
-    `indices` is an array of its own, because it will be made read-only.
-    """
+    else:
+        key = objects[:, 0].astype(np.int64)
+        for column, count in ((objects[:, 1], k), (points[:, 0], largest), (points[:, 1], largest)):
+            key *= count
+            key += column
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key)
+    points = points.copy() if order is None else points[order]
+    objects = objects if order is None else objects[order]
     fresh = np.ones(len(objects), dtype=bool)
     fresh[1:] = (objects[1:] != objects[:-1]).any(axis=1)
     first = np.flatnonzero(fresh)
-    own = points.copy() if order is None else points
-    return objects[first], np.append(first, len(objects)).astype(np.int64), np.ascontiguousarray(own)
+    return objects[first], np.append(first, len(objects)).astype(np.int64), np.ascontiguousarray(points), order
 
 
 def check_layout(

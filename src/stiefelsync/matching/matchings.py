@@ -19,7 +19,6 @@ from stiefelsync.matching._canonical import (
     canonical,
     check_sizes,
     check_weights,
-    grouped,
     sort_matches,
 )
 from stiefelsync.matching._typed import typed
@@ -303,6 +302,6 @@ class Matchings(MatchArrays):
         called = as_names(names, len(checked))
         flat = _flat.flat_labels(labels, checked, called)
         # Labels make matches of existing points, i < j and one-to-one: only their order is open.
-        layout = grouped(*sort_matches(flat.objects, flat.points, checked))
+        *layout, _ = sort_matches(flat.objects, flat.points, checked)
         at = as_coordinates(coordinates, int(checked.sum()))
         return object.__new__(cls)._set(checked, *layout, None, called, at, None)
