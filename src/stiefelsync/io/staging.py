@@ -44,7 +44,15 @@ def staging(folder: Path) -> Iterator[Path]:
     0
     """
     sweep(folder)
-    made = _made(folder)
+    while True:
+        made = folder / f".stiefelsync-{_MACHINE}-{uuid.uuid4().hex}.part"
+        _ours[made] = os.getpid(), None
+        made.mkdir(mode=0o700)
+        # Waits for a process that sweeps at this very moment; if it has taken the folder for a leftover, try again.
+        _ours[made] = os.getpid(), None if fcntl is None else _lock(made, fcntl.LOCK_EX)
+        if made.exists():
+            break
+        _remove(made)
     try:
         yield made
     finally:
@@ -75,19 +83,6 @@ def sweep(folder: Path) -> None:
         if handle is not None:
             shutil.rmtree(left, ignore_errors=True)
             os.close(handle)
-
-
-def _made(folder: Path) -> Path:
-    """Return a new folder, locked where folders can be."""
-    while True:
-        made = folder / f".stiefelsync-{_MACHINE}-{uuid.uuid4().hex}.part"
-        _ours[made] = os.getpid(), None
-        made.mkdir(mode=0o700)
-        # Waits for a process that sweeps at this very moment; if it has taken the folder for a leftover, try again.
-        _ours[made] = os.getpid(), None if fcntl is None else _lock(made, fcntl.LOCK_EX)
-        if made.exists():
-            return made
-        _remove(made)
 
 
 def _remove(made: Path) -> None:
