@@ -102,8 +102,8 @@ def grow_tracks(
         component, conflicted = split(objects, ends)
         inside = np.flatnonzero(conflicted[ends[:, 0]])
         ends, numbers = ends[inside], Numbers.of(matchings)
-        weights = numbers.bounded(matchings.match_weights[inside])
-        trust = numbers.trust(weights, np.diff(matchings.pair_start)[matchings.match_pairs[inside]])
+        of_pair = np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
+        weights, trust = numbers.weigh(matchings.match_weights[inside], of_pair)
         first = None if start is None else _pieces(start, ends)
     grown = grow_clusters(
         component, conflicted, objects, ends, weights, trust, numbers,

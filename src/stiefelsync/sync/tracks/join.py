@@ -103,7 +103,7 @@ def join(
         bundles.tried[chosen] = True
         pairs = _Pairs.of(here, objects, bundles.A[chosen], bundles.B[chosen])
         earned = copy * pairs.copies(places)
-        pairs = pairs.only(bundles.weight[chosen] + earned > pairs.least_loss(held))
+        pairs = pairs.worthwhile(bundles.weight[chosen] + earned, held)
         gain, expelled = _best_choice(pairs, here, matches, earned)
         moved = pairs.points[(gain > 0)[pairs.pair[pairs.points]]]
         if len(moved):
@@ -123,10 +123,6 @@ class _Matches:
     a: Ints
     b: Ints
     weights: Floats
-
-    def take(self, which: Ints) -> _Matches:
-        """Return some of them."""
-        return _Matches(self.a[which], self.b[which], self.weights[which])
 
     @cached_property
     def _at(self) -> tuple[Ints, Ints]:
@@ -209,9 +205,10 @@ def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matche
     involved = np.zeros(len(track), dtype=bool)
     involved[A] = involved[B] = True
     involved = involved[track]
-    inside = matches.take(np.flatnonzero(involved[matches.a] & involved[matches.b]))
+    inside = np.flatnonzero(involved[matches.a] & involved[matches.b])
     place = np.cumsum(involved) - 1
-    return np.flatnonzero(involved), _Matches(place[inside.a], place[inside.b], inside.weights)
+    own = _Matches(place[matches.a[inside]], place[matches.b[inside]], matches.weights[inside])
+    return np.flatnonzero(involved), own
 
 
 @dataclass(frozen=True)
@@ -257,19 +254,19 @@ class _Pairs:
         """Number of pairs."""
         return len(self.smaller)
 
-    def only(self, which: Bools) -> _Pairs:
-        """Return the same pairs, with nothing known of the points of the others."""
+    def worthwhile(self, gained: Floats, held: Floats) -> _Pairs:
+        """Return the same pairs, knowing only points of those that may gain more, (n,), than they lose in any case.
+
+        Of two points of an object one goes, and with it the weight of the matches it has in its track, `held`, (m,).
+        """
+        loss = np.full(self.n, -np.inf)
+        np.maximum.at(loss, self.pair[self.one], np.minimum(held[self.one], held[self.two]))
+        which = gained > loss
         points = self.points[which[self.pair[self.points]]]
         pair = np.full(len(self.pair), -1)
         pair[points] = self.pair[points]
         kept = np.flatnonzero(which[self.pair[self.one]])
         return _Pairs(points, pair, self.smaller, self.one[kept], self.two[kept])
-
-    def least_loss(self, held: Floats) -> Floats:
-        """Return the weight of matches, of those each point has in its track, that is lost at least; shape (n,)."""
-        loss = np.full(self.n, -np.inf)
-        np.maximum.at(loss, self.pair[self.one], np.minimum(held[self.one], held[self.two]))
-        return loss
 
     def copies(self, places: Floats | None) -> Floats:
         """Count the points in the same place, if a join makes a longer track; shape (n,)."""

@@ -46,22 +46,20 @@ class Numbers:
             return cls(M, fullest)
         return cls(M, fullest, float(np.partition(weights, (M - 1) // 2)[(M - 1) // 2]))
 
-    def bounded(self, weights: Floats) -> Floats:
-        """Return weights with the median as unit, the largest cut off, so that no few matches outvote all the others.
+    def weigh(self, weights: Floats, matches_of_pair: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
+        """Return bounded weights, and these times how full the pair of each match is; both (M,) and in (0, 2].
+
+        Weights have the median as unit, the largest cut off, so that no few matches outvote all the others. Wrong
+        matches are spread over the pairs more evenly than right ones, so those of full pairs are trusted more.
 
         Examples
         --------
-        >>> Numbers(3, 1, 4.0).bounded(np.array([1.0, 4.0, 100.0])).tolist()
-        [0.25, 1.0, 2.0]
+        >>> [part.tolist() for part in Numbers(3, 2, 4.0).weigh(np.array([1.0, 4.0, 100.0]), np.array([1, 2, 2]))]
+        [[0.25, 1.0, 2.0], [0.125, 1.0, 2.0]]
         """
         if self.median is None:
-            return np.ones(len(weights))
-        share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
-        return np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
-
-    def trust(self, weights: Floats, matches_of_pair: NDArray[np.integer[Any]]) -> Floats:
-        """Return bounded weights, those of pairs with many matches raised, in (0, 2]; shape (M,).
-
-        Wrong matches are spread over the pairs more evenly than right ones.
-        """
-        return np.asarray(weights * matches_of_pair / self.fullest)
+            bounded = np.ones(len(weights))
+        else:
+            share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
+            bounded = np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
+        return bounded, np.asarray(bounded * matches_of_pair / self.fullest)

@@ -120,8 +120,8 @@ class _Matches:
         start[objects] = np.cumsum(sizes) - sizes
         ends = np.repeat(start[source.pair_objects[pairs]].reshape(-1, 2), counts, axis=0)
         ends += indices
-        bounded = numbers.bounded(np.ones(len(ends)) if weights is None else weights)
-        return cls(ends, bounded, numbers.trust(bounded, np.repeat(counts, counts)))
+        given = np.ones(len(ends)) if weights is None else weights
+        return cls(ends, *numbers.weigh(given, np.repeat(counts, counts)))
 
 
 @dataclass(frozen=True)
