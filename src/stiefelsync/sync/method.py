@@ -49,6 +49,7 @@ Callback = Callable[[Progress], object]
 """Called now and then with a :class:`Progress`; a true return value asks the method to stop early."""
 
 
+@dataclass(eq=False)
 class Reporter:
     """Hands progress on to a callback and remembers whether it, or Ctrl-C, asked for an early end.
 
@@ -59,14 +60,13 @@ class Reporter:
     ([False, True, True], 'stopped by the callback')
     """
 
-    def __init__(self, callback: Callback | None) -> None:
-        self._callback = callback
-        self.stopped = self.interrupted = False
+    callback: Callback | None
+    stopped: bool = False
+    interrupted: bool = False
 
     def __call__(self, progress: Progress) -> bool:
-        """Report progress and return whether to stop."""
-        if self._callback is not None and self._callback(progress):
-            self.stopped = True
+        """Report progress and return whether to stop; after that nothing is reported any more."""
+        self.stopped = self.stopped or (self.callback is not None and bool(self.callback(progress)))
         return self.stopped
 
     @property

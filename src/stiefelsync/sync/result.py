@@ -193,10 +193,11 @@ class Synchronisation(Record):
 
         With `certificate` those of the upper bound are among them, which may take as long as solving.
         """
+        labels = self.outcome.labels
         figures: dict[str, Any] = {
             "method": self.method,
             "status": str(self.status),
-            "consistent": self.consistent,
+            "consistent": labels is not None,
             "objects": self.input.n_objects,
             "points": self.input.n_points,
             "universe_size": self.universe_size,
@@ -209,8 +210,8 @@ class Synchronisation(Record):
             "iterations": self.outcome.n_iter,
             "seconds": dict(self.timings),
         }
-        if self.consistent:
-            counts = np.bincount(self.labels[self.labels >= 0])
+        if labels is not None:
+            counts = np.bincount(labels[labels >= 0])
             figures["tracks"] = int((counts > 1).sum())
             figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
         return figures | self.outcome.details.figures(self.input)

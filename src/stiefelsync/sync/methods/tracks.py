@@ -15,7 +15,7 @@ from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support, weighed
-from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch, register
+from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.decisions import TracksDetails
 from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
@@ -114,7 +114,10 @@ def tracks(
     if prepared.smooth and doubt and outcome.status == "done":
         with watch("doubts"):
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
-            labels, hopeless = _doubted(matchings, before, prepared.support, harm)
+            found = doubts.doubt(matchings, before, prepared.support, harm=harm)
+            hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
+            trusted = matchings.endpoints[before & ~found.matches]
+            labels = number_tracks(connected(matchings.n_points, trusted))
             after = matchings.agreeing(labels)
     details = _account(cast(TracksDetails, outcome.details), matchings, prepared, before, after)
     details = replace(details, hopeless=hopeless)
@@ -167,49 +170,23 @@ class Prepared:
 def prepare(
     matchings: Matchings, *, neighbours: int, copies: float | None, callback: Callback | None = None
 ) -> Prepared:
-    """Weigh the matches by their neighbours and look for points found twice, where positions are known."""
-    weighed, alone, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), False
-    if matchings.coordinates is None:
-        return Prepared(matchings, alone, None, callback, np.empty(0), smooth=False, coarse=False)
-    support, cell = np.empty(0), resolution(matchings.coordinates, matchings.offsets)
-    if neighbours:
-        weighed, alone, callback, support = _weigh(matchings, neighbours, cell, callback)
-        smooth = len(support) > 0
-    places, coarse = _places(matchings.coordinates, matchings.offsets, cell, copies)
-    return Prepared(weighed, alone, places, callback, support, smooth, coarse)
+    """Weigh the matches by their neighbours and look for points found twice, where positions are known.
 
-
-def _doubted(
-    matchings: Matchings, kept: Bools, support: Floats, harm: float
-) -> tuple[Ints, tuple[tuple[int, int], ...]]:
-    """Return labels by the kept matches, (M,), that are not doubtful, and the hopeless pairs of objects."""
-    found = doubts.doubt(matchings, kept, support, harm=harm)
-    pairs = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
-    return number_tracks(connected(matchings.n_points, matchings.endpoints[kept & ~found.matches])), pairs
-
-
-def _weigh(
-    matchings: Matchings, neighbours: int, cell: Floats, callback: Callback | None
-) -> tuple[Matchings, Bools, Callback | None, Floats]:
-    """Return the matches with support, weighed by it, which are without, a callback, and the support.
-
-    Where nothing is known a match has the mean support of the others. The callback remembers that it was asked to stop.
-    The support is empty if it says nothing.
+    Where the support of a match is unknown it has the mean of the others.
     """
-    stopped = False
-
-    def report(done: int, total: int) -> bool:
-        nonlocal stopped
-        stopped = stopped or (callback is not None and bool(callback(Progress("neighbours", done, total))))
-        return stopped
-
-    support = neighbour_support(matchings, neighbours, cell=cell, progress=report)
-    if stopped:
-        return matchings, np.zeros(matchings.n_matches, dtype=bool), lambda _: True, np.empty(0)
-    known = np.isfinite(support)
-    if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
-        return matchings, np.zeros(matchings.n_matches, dtype=bool), callback, np.empty(0)
-    return weighed(matchings, support), support == 0, callback, support
+    matches, alone, support, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), np.empty(0), False
+    if matchings.coordinates is None:
+        return Prepared(matches, alone, None, callback, support, smooth, coarse=False)
+    report, cell = Reporter(callback), resolution(matchings.coordinates, matchings.offsets)
+    if neighbours:
+        found = neighbour_support(
+            matchings, neighbours, cell=cell, progress=lambda done, n: report(Progress("neighbours", done, n))
+        )
+        known = found[np.isfinite(found)]
+        if not report.stopped and len(known) and np.mean(known >= 0.5) >= SMOOTH:
+            matches, alone, support, smooth = weighed(matchings, found), found == 0, found, True
+    places, coarse = _places(matchings.coordinates, matchings.offsets, cell, copies)
+    return Prepared(matches, alone, places, report, support, smooth, coarse)
 
 
 def _account(
