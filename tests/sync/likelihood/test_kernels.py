@@ -75,6 +75,26 @@ def test_sweeps_give_equal_labels(name: str, sparse_pairs: bool, monkeypatch: py
             assert sweeps == as_many
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_tables_and_counts_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    d = int(truth.max()) + 3
+
+    def arranged() -> list[Any]:
+        table = MatchTable.of(problem, d)  # a new one, which remembers nothing
+        counts = [block_counts(table, start) for start in starts(table, truth)]
+        found = [x for one in counts for x in (one.right, one.present, one.holders, np.array(one.found))]
+        sides = [x for one in counts if one.sides is not None for x in (one.sides.found, one.sides.rows)]
+        return [table.indptr, table.indices, table.numbers, table.ends, *found, *sides]
+
+    compiled, plain = both(monkeypatch, arranged)
+    assert len(compiled) == len(plain)
+    for one, two in zip(compiled, plain, strict=True):
+        assert one.dtype == two.dtype
+        assert np.array_equal(one, two)
+    assert len(np.unique(plain[4])) > 1
+
+
 def test_something_moves() -> None:
     """Else equal labels would mean nothing."""
     problem, truth = PROBLEMS["window"]()

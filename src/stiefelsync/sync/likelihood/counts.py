@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
+from stiefelsync._kernels.library import library
 from stiefelsync.matching.graph import connected
+from stiefelsync.sync.likelihood.kernels import count_labels
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.reliability import Mixture, beta_fit, fit_mixture
 from stiefelsync.sync.likelihood.sides import Sides, count_sides
@@ -41,6 +43,7 @@ _WIDE = 1.4826  # standard deviations in a median absolute deviation
 _NONE = 1e-6  # soft counts up to this are rounding
 _STEEP = 4.0  # largest slope of the trust in weights per standard deviation: few matches can seem to part perfectly
 _CAUTION = 1.0  # prior precision of that slope
+_REMEMBERED = 3  # labellings whose counts are kept: one stage ends with those that the next begins with
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,12 @@ class BlockCounts:
         full = self.sight is None and self.matched == self.rows
         return fit_mixture(*self.reliability) if full else None
 
+    @cached_property
+    def mixed_rates(self) -> Floats:
+        """The rate of every block under the mixture, shape (P,)."""
+        assert self.mixture is not None
+        return self.mixture.rates(self.right, self.present)
+
     @property
     def popularity(self) -> tuple[float, float]:
         """ρ and κ of the beta distribution of the labels' observation rates, if all k objects were compared."""
@@ -186,12 +195,24 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
     >>> block_counts(table, np.array([0, 1, 1])).right.tolist()
     [1.0]
     """
-    # No pair is without matches, so that every one of them has a sum of its own.
-    agree = table.agreeing(labels)
-    right = np.add.reduceat(agree, table.matchings.pair_start[:-1], dtype=np.float64)
+    key = labels.tobytes()
+    known: BlockCounts | None = table.counted.get(key)
+    if known is not None:
+        return known
+    counts = _counted(table, labels)
+    if len(table.counted) >= _REMEMBERED:
+        table.counted.pop(next(iter(table.counted)))
+    table.counted[key] = counts
+    return counts
+
+
+def _counted(table: MatchTable, labels: Ints) -> BlockCounts:
     O = table.occupancy(labels)
-    present = _shared(table, O)
-    found = float(np.sum(table.seen_by(labels) * O)) if table.partial else 2 * float(present.sum())
+    kernels = library()
+    right, present, sides_found = (
+        _hits(table, labels, O) if kernels is None else count_labels(kernels, table, labels, O)
+    )
+    found = 2 * float(present.sum()) if sides_found is None else float(sides_found.sum())
     sight = None if table.complete else count_sight(table, O, np.bincount(table.owner[labels < 0], minlength=len(O)))
     if sight is not None:
         reach = reaches(O, near(table, O))
@@ -199,8 +220,23 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
         local = len(reach) and float(np.median(reach)) <= _LOCAL * len(O)
         reached = np.bincount(reach, minlength=len(O) + 1).astype(np.float64) if local else None
         sight = replace(sight, apart=pieces_apart(table, labels), reached=reached)
-    sides = count_sides(table, float(np.sum(table.seen_by(labels, table.first) * O)), found) if table.sided else None
-    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), trust(table, agree), sides)
+    sides = None if sides_found is None or not table.sided else count_sides(table, float(sides_found[0]), found)
+    weighed = None if table.weight_scores is None else trust(table, table.agreeing(labels))
+    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), weighed, sides)
+
+
+def _hits(table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, Floats | None]:
+    """Return right matches and shared labels of all pairs, (P,) each, and partners found by rows and columns, (2,).
+
+    The latter are None where every row is matched.
+    """
+    # No pair is without matches, so that every one of them has a sum of its own.
+    right = np.add.reduceat(table.agreeing(labels), table.matchings.pair_start[:-1], dtype=np.float64)
+    found = None
+    if table.partial:
+        rows, both = (float(np.sum(table.seen_by(labels, x) * O)) for x in (table.first, None))
+        found = np.array([rows, both - rows])
+    return right, _shared(table, O), found
 
 
 def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:

@@ -62,7 +62,7 @@ def gauss_seidel(matchings: Any, labels: Ints, d: int, *, max_sweeps: int = 50) 
     """
     table = MatchTable.of(matchings, d)
     k = matchings.n_objects
-    return ascend(table, labels, LogOdds(table.weights, 1.0, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps)
+    return ascend(table, labels, LogOdds(table, table.weights, None, sparse.csr_array((k, k))), max_sweeps=max_sweeps)
 
 
 def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None, rounds: int = 3) -> tuple[Ints, int]:
@@ -197,8 +197,8 @@ class State:
     """
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
-        seen = None if rates.seen is None else 2 * on_grid(0.5 * rates.seen)
-        rates = replace(rates, right=on_grid(rates.right), seen=seen, size=on_grid(rates.size))
+        seen = None if rates.sighting is None else 2 * on_grid(0.5 * rates.sighting)
+        rates = replace(rates, match=on_grid(rates.match), sighting=seen, size=on_grid(rates.size))
         self.table, self.labels, self.rates = table, labels, rates
         self.offsets = table.matchings.offsets.tolist()
         self.O = table.occupancy(labels)
@@ -227,7 +227,7 @@ class State:
     def kernels(self) -> Kernels | None:
         """Return the compiled sweeps over these labels, or None without them or where BLAS is quicker."""
         found = library()
-        if found is None or (self.half is not None and len(self.rates.right) * self.table.d > _BLAS):
+        if found is None or (self.half is not None and len(self.table.indices) * self.table.d > _BLAS):
             return None
         return Kernels(found, self)
 

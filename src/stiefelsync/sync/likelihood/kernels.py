@@ -11,15 +11,51 @@ from numpy.typing import NDArray
 from stiefelsync._kernels.library import address
 
 if TYPE_CHECKING:
+    from stiefelsync.matching.matchings import Matchings
     from stiefelsync.sync.likelihood.gauss_seidel import State
     from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["Kernels", "count_triangles", "hopeful_pairs", "sample_sweep", "scale_soft", "sorted_entries"]
+__all__ = [
+    "Kernels",
+    "arrange_matches",
+    "count_labels",
+    "count_triangles",
+    "hopeful_pairs",
+    "sample_sweep",
+    "scale_soft",
+    "sorted_entries",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _INTEGER, _REAL, _ARRAY = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
+
+
+def arrange_matches(library: Any, matchings: Matchings) -> tuple[NDArray[np.int32], ...]:
+    """Return W without its diagonal as CSR, entries being numbers of matches, and the ends of all matches, (2, M)."""
+    n, m = matchings.n_matches, matchings.n_points
+    indptr, indices, numbers, ends = (np.empty(shape, dtype=np.int32) for shape in (m + 1, 2 * n, 2 * n, (2, n)))
+    given = map(_at, (matchings.pair_objects, matchings.pair_start, matchings.indices, matchings.offsets))
+    made = map(_at, (*ends, indptr, indices, numbers))
+    if library.arrange_matches(_INTEGER(len(matchings.pair_objects)), *given, _INTEGER(m), *made):
+        raise MemoryError("no memory for the matches of a point")
+    return indptr, indices, numbers, ends
+
+
+def count_labels(library: Any, table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, Floats | None]:
+    """Return right matches and shared labels of all pairs, (P,) each, and partners found by rows and columns, (2,).
+
+    The latter are None where every row is matched.
+    """
+    pairs = table.matchings.pair_objects
+    (right, present), found = np.empty((2, len(pairs))), np.empty(2) if table.partial else None
+    sizes = map(_INTEGER, (*O.shape, len(pairs)))
+    labels = np.ascontiguousarray(labels, np.int64)
+    arrays = pairs, table.matchings.pair_start, *table.ends, labels, O, right, present
+    if library.count_labels(*sizes, *map(_at, arrays), None if found is None else _at(found)):
+        raise MemoryError("no memory for counting labels")
+    return right, present, found
 
 
 class _State(ctypes.Structure):

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
+from stiefelsync._kernels.library import library
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.likelihood.kernels import arrange_matches
 
 __all__ = ["MatchTable", "row_of"]
 
@@ -36,6 +38,8 @@ class MatchTable:
         Most labels there may be.
     indptr, indices, numbers
         W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches.
+    ends : (2, M)
+        Both ends of every match.
     """
 
     matchings: Matchings
@@ -43,6 +47,7 @@ class MatchTable:
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
     numbers: NDArray[np.int32]
+    ends: NDArray[np.int32]
 
     @classmethod
     def of(cls, matchings: Matchings, d: int) -> MatchTable:
@@ -53,12 +58,20 @@ class MatchTable:
         >>> MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
         [2, 1]
         """
-        a, b = matchings.endpoints.T.astype(np.int32)
-        n = np.arange(len(a), dtype=np.int32)
+        if (kernels := library()) is not None:
+            return cls(matchings, d, *arrange_matches(kernels, matchings))
+        ends = np.ascontiguousarray(matchings.endpoints.T.astype(np.int32))
+        (a, b), n = ends, np.arange(matchings.n_matches, dtype=np.int32)
         # In this order, entries below the diagonal first, every row arrives sorted.
         both = sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
         W: Any = both.tocsr()
-        return cls(matchings, d, W.indptr.astype(np.int32, copy=False), W.indices.astype(np.int32, copy=False), W.data)
+        indptr, indices = (x.astype(np.int32, copy=False) for x in (W.indptr, W.indices))
+        return cls(matchings, d, indptr, indices, W.data, ends)
+
+    @cached_property
+    def counted(self) -> dict[bytes, Any]:
+        """What a few labellings say about the matches, by the bytes of the labels."""
+        return {}
 
     @cached_property
     def weights(self) -> Floats:
@@ -82,11 +95,6 @@ class MatchTable:
     def owner(self) -> Ints:
         """Object of every point; shape (m,)."""
         return self.matchings.point_objects.astype(np.int64)
-
-    @cached_property
-    def ends(self) -> NDArray[np.int32]:
-        """Both ends of every match, shape (2, M)."""
-        return np.ascontiguousarray(self.matchings.endpoints.T.astype(np.int32))
 
     @cached_property
     def pairs(self) -> Ints:
@@ -200,6 +208,12 @@ class MatchTable:
         G = np.zeros((k, k))
         G[i, j] = G[j, i] = values
         return G
+
+    def each(self, value: Any) -> Floats:
+        """Return a value for every stored entry of W, shape (nnz,), from one for all, or (P,), or (nnz,)."""
+        if np.ndim(value) == 0:
+            return np.full(len(self.indices), float(value))
+        return np.asarray(value if len(value) == len(self.indices) else value.take(self.pairs))
 
     def matrix(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, m) with W's pattern and other values."""

@@ -117,8 +117,8 @@ def mean_field(
         rates = fixed
         if rates is None:
             rates = log_odds(table, soft_block_counts(table, U, WU))
-            WU *= rates.scale
-        target = sinkhorn(rates.scores(table, U, WU), table)
+            WU *= rates.match
+        target = sinkhorn(rates.scores(U, WU), table)
         target -= U
         moved = float(np.abs(target).sum()) / (2 * max(len(U), 1))
         U = U + 0.5 * target

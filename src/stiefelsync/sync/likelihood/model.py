@@ -64,12 +64,12 @@ class LogOdds:
 
     Attributes
     ----------
-    right : (nnz,)
-        α of each stored entry of W.
-    scale
-        α where it is the same for all entries, else None.
-    seen : (nnz,) or None
-        β − γ of each stored entry; None when it carries no information.
+    table
+        The matches that they are about.
+    match : float, (P,) or (nnz,)
+        α, at least 0: one for all, of each compared pair of objects, or of each stored entry of W.
+    sighting : float, (P,) or (nnz,), or None
+        β − γ, likewise; None when it carries no information.
     size : (k, k), dense or CSR
         γ where two objects were compared (β when nothing is partial), else 0.
     popularity
@@ -82,14 +82,24 @@ class LogOdds:
         Logarithm of the number of labels per object there.
     """
 
-    right: Floats
-    scale: float | None
-    seen: Floats | None
+    table: MatchTable
+    match: Any
+    sighting: Any
     size: Any
     popularity: tuple[float, float] = (0.5, np.inf)
     sight: Floats | None = None
     extent: Floats | None = None
     births: float = 0.0
+
+    @cached_property
+    def right(self) -> Floats:
+        """α of each stored entry of W, shape (nnz,)."""
+        return self.table.each(self.match)
+
+    @cached_property
+    def seen(self) -> Floats | None:
+        """β − γ of each stored entry, shape (nnz,), or None."""
+        return None if self.sighting is None else self.table.each(self.sighting)
 
     @cached_property
     def by_level(self) -> tuple[Floats, float]:
@@ -131,8 +141,9 @@ class LogOdds:
             value += self.extent[after] - np.where(reach > 0, self.extent[reach], -self.births)
         return np.asarray(value)
 
-    def scores(self, table: MatchTable, U: Floats, earned: Floats) -> Floats:
+    def scores(self, U: Floats, earned: Floats) -> Floats:
         """Return S, shape (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``; O(m·d) unless partial."""
+        table = self.table
         O = table.membership @ U
         S = earned.copy()
         others = O.sum(axis=0) - O
@@ -182,12 +193,9 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
     p, r1, r0 = counts.rates
     P: Any = p
     if blocks is not None and blocks.mixture is not None:
-        P = np.clip(blocks.mixture.rates(blocks.right, blocks.present), 1e-3, 0.999)
+        P = np.clip(blocks.mixed_rates, 1e-3, 0.999)
     elif blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
         P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
-
-    def each(value: Any) -> Any:
-        return np.full(len(table.indices), value) if np.ndim(value) == 0 else value[table.pairs]
 
     if counts.sides is not None:
         alpha, gamma, seen = counts.sides.worth(table, counts.right, counts.present, P)
@@ -196,15 +204,14 @@ def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None 
         alpha = np.log(P) - np.log(R1) + table.spread
         beta = np.log(R1) - np.log(r0)
         gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
-        seen = each(beta - gamma) if table.partial else None
-    right = each(alpha)
+        seen = beta - gamma if table.partial else None
     if counts.trust is not None:
-        right = right + counts.trust.odds[table.numbers]
+        alpha = table.each(alpha) + counts.trust.odds[table.numbers]
     size = table.between(gamma) if np.ndim(gamma) else gamma * table.compared
     return LogOdds(
-        right=np.maximum(right, 0),
-        scale=max(float(alpha), 0.0) if np.ndim(alpha) == 0 and counts.trust is None else None,
-        seen=seen,
+        table=table,
+        match=np.maximum(alpha, 0),
+        sighting=seen,
         size=size,
         popularity=counts.popularity if table.complete else (0.5, np.inf),
         sight=None if counts.sight is None else counts.sight.rates,

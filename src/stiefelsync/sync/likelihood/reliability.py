@@ -16,9 +16,11 @@ from scipy.special import betaln, xlogy
 __all__ = ["Mixture", "beta_binomial", "beta_fit", "fit_mixture"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _RATES = np.concatenate([[0.02], np.arange(1, 19) * 0.05, [0.93, 0.96, 0.98, 0.99, 0.999]])
 _ITERATIONS = 100
+_COUNTED = 1 << 16  # numbers up to which sorting is done by counting
 _EVEN = 100.0  # concentration beyond which blocks are so alike that no mixture is looked for
 
 
@@ -39,8 +41,9 @@ class Mixture:
 
     def rates(self, hits: Floats, trials: Floats) -> Floats:
         """Return the posterior mean of every block's rate, shape (P,)."""
-        Q = np.exp(_log_rates(hits, trials)[0]) * self.shares
-        return np.asarray(Q @ _RATES / Q.sum(axis=1))
+        kinds, _, which = _kinds(hits, trials)
+        Q = np.exp(_log_rates(*kinds)[0]) * self.shares
+        return np.asarray(Q @ _RATES / Q.sum(axis=1))[which]
 
 
 def fit_mixture(hits: Floats, trials: Floats) -> Mixture | None:
@@ -58,14 +61,26 @@ def fit_mixture(hits: Floats, trials: Floats) -> Mixture | None:
     """
     if not beta_fit(hits, trials, least=0.5)[1] < _EVEN:
         return None
-    # Complex numbers are sorted as pairs are, several times as fast.
-    kinds, n = np.unique(hits + 1j * trials, return_counts=True)
-    L, top = _log_rates(kinds.real, kinds.imag)
+    kinds, n, _ = _kinds(hits, trials)
+    L, top = _log_rates(*kinds)
     E, shares = np.exp(L), np.full(len(_RATES), 1 / len(_RATES))
     for _ in range(_ITERATIONS):
         shares = shares * ((n / (E @ shares)) @ E) / n.sum()
     value = float(n @ (np.log(E @ shares) + top)) - 0.5 * (len(_RATES) - 1) * float(np.log(n.sum()))
     return Mixture(shares, value) if value > beta_binomial(hits, trials, least=0.5) else None
+
+
+def _kinds(hits: Floats, trials: Floats) -> tuple[tuple[Floats, Floats], Ints, Ints]:
+    """Return the different pairs of whole numbers of hits and trials, (n,) each, how often each is, and which, (P,)."""
+    width = int(trials.max(initial=0)) + 1
+    key = (hits * width + trials).astype(np.int64)
+    if width**2 > _COUNTED:
+        kinds, which, n = np.unique(key, return_inverse=True, return_counts=True)
+    else:
+        counts = np.bincount(key, minlength=1)
+        kinds, which = np.flatnonzero(counts), (np.cumsum(counts > 0) - 1)[key]
+        n = counts[kinds]
+    return ((kinds // width).astype(np.float64), (kinds % width).astype(np.float64)), n, which
 
 
 def _log_rates(hits: Floats, trials: Floats) -> tuple[Floats, Floats]:
@@ -100,7 +115,7 @@ def beta_fit(hits: Floats, trials: Floats, *, least: float) -> tuple[float, floa
 
 
 def beta_binomial(hits: Floats, trials: Floats, *, least: float) -> float:
-    """Return the log-likelihood of sequences with so many hits, at the fitted beta distribution.
+    """Return the log-likelihood of sequences with so many hits, whole numbers, at the fitted beta distribution.
 
     Examples
     --------
@@ -110,5 +125,6 @@ def beta_binomial(hits: Floats, trials: Floats, *, least: float) -> float:
     p, kappa = beta_fit(hits, trials, least=least)
     a, b = kappa * p, kappa * (1 - p)
     if np.isfinite(kappa) and a > 0 and b > 0:
-        return float(np.sum(betaln(hits + a, trials - hits + b) - betaln(a, b)))
+        (hits, trials), n, _ = _kinds(hits, trials)
+        return float(n @ (betaln(hits + a, trials - hits + b) - betaln(a, b)))
     return float(xlogy(hits, p).sum() + xlogy(trials - hits, 1 - p).sum())

@@ -35,7 +35,7 @@ def pair_scores(table: MatchTable, rates: LogOdds) -> Floats:
     --------
     >>> from stiefelsync.matching.matchings import Matchings
     >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
-    >>> pair_scores(table, LogOdds(np.ones(2), 1.0, None, -0.5 * table.compared)).tolist()
+    >>> pair_scores(table, LogOdds(table, 1.0, None, -0.5 * table.compared)).tolist()
     [[0.0, 0.0, -0.5], [0.0, 0.0, 0.5], [-0.5, 0.5, 0.0]]
     """
     owner = table.owner

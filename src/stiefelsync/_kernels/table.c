@@ -1,0 +1,69 @@
+/* Matches arranged by point, and what labels make of them: sync/likelihood/matches.py and counts.py. Matches are sorted by
+   the pair of objects that they join, `pairs`, (n_pairs, 2), those of pair s from start[s] on. */
+#include "kernels.h"
+
+/* The ends of every match, (n,) each, and W without its diagonal in CSR: row pointers, (m + 1,), columns, and the number of
+   the match of every entry. `points`, (n, 2), are counted within objects, whose first points are `offsets`. Pairs being in
+   order, i < j, every row is filled in order. */
+API int arrange_matches(int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *points, const int64_t *offsets,
+                        int64_t m, int32_t *a, int32_t *b, int32_t *indptr, int32_t *indices, int32_t *numbers) {
+    int32_t *place = calloc((size_t)(m > 0 ? m : 1), sizeof *place);
+    if (!place) return -1;
+    for (int64_t s = 0; s < n_pairs; s++) {
+        const int32_t i = (int32_t)offsets[pairs[2 * s]], j = (int32_t)offsets[pairs[2 * s + 1]];
+        for (int64_t t = start[s]; t < start[s + 1]; t++) {
+            place[a[t] = i + points[2 * t]]++;
+            place[b[t] = j + points[2 * t + 1]]++;
+        }
+    }
+    indptr[0] = 0;
+    for (int64_t r = 0; r < m; r++) {
+        indptr[r + 1] = indptr[r] + place[r];
+        place[r] = indptr[r];
+    }
+    for (int64_t t = 0; t < start[n_pairs]; t++) {
+        const int32_t x = place[a[t]]++, y = place[b[t]]++;
+        indices[x] = b[t];
+        indices[y] = a[t];
+        numbers[x] = numbers[y] = (int32_t)t;
+    }
+    free(place);
+    return 0;
+}
+
+WIDE static int32_t in_both(const uint8_t *x, const uint8_t *y, int64_t n) {
+    int32_t sum = 0;
+    for (int64_t c = 0; c < n; c++) sum += x[c] & y[c];
+    return sum;
+}
+
+/* Matches that join equal labels, and labels that both objects hold, of every pair: right and present, (n_pairs,). `found`,
+   (2,), counts matches whose first, and whose second, point has a label that the other object holds; null if not wanted.
+   Labels, (m,), are -1 for none, and O, (k, d), is who holds which. */
+API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *a,
+                     const int32_t *b, const int64_t *labels, const double *O, double *right, double *present, double *found) {
+    uint8_t *held = malloc((size_t)(k * d > 0 ? k * d : 1));
+    int64_t rows = 0, columns = 0;
+    if (!held) return -1;
+    for (int64_t x = 0; x < k * d; x++) held[x] = O[x] > 0;
+    for (int64_t s = 0; s < n_pairs; s++) {
+        const uint8_t *i = held + pairs[2 * s] * d, *j = held + pairs[2 * s + 1] * d;
+        int64_t same = 0;
+        for (int64_t t = start[s]; t < start[s + 1]; t++) {
+            const int64_t one = labels[a[t]], two = labels[b[t]];
+            same += (one == two) & (one >= 0);
+            if (found) {
+                rows += one >= 0 && j[one];
+                columns += two >= 0 && i[two];
+            }
+        }
+        right[s] = (double)same;
+        present[s] = in_both(i, j, d);
+    }
+    if (found) {
+        found[0] = (double)rows;
+        found[1] = (double)columns;
+    }
+    free(held);
+    return 0;
+}
