@@ -99,3 +99,10 @@ def test_it_ends_as_soon_as_the_residual_promises_little(rng):
     assert steps > 1
     assert found.n_iter == 2 + 3 * steps
     np.testing.assert_allclose(found.values, values[:3], rtol=1e-9)
+
+
+def test_a_tolerance_of_zero_is_met_when_nothing_grows():
+    found = block_iteration(lambda U: 2 * U, np.eye(6, 3), 2, filtered=POWERS, tol=0.0, max_products=100)
+    assert found.status is Status.CONVERGED
+    assert found.n_iter == 5  # begin, measure, filter twice, measure
+    assert found.values.tolist() == [2.0, 2.0]

@@ -111,6 +111,18 @@ def test_the_line_search_stays_where_nothing_helps(monkeypatch, rng):
     assert steps.gradient(U, symmetric, 3) is None
 
 
+def test_a_ten_thousandth_of_what_the_slope_promises_is_enough(monkeypatch, rng):
+    U = unique_qr(rng.standard_normal((9, 4)))[0]
+    h = literal_h(U, 3)
+    S = h - h.T
+    promised = 2 / abs(S).max() * 3 / 2 * (S**2).sum()  # by the first step
+    for share, taken in ((0.9e-4, False), (1.1e-4, True)):
+        trials = iter([np.trace(h) + share * promised, np.inf])
+        monkeypatch.setattr(steps, "secondary", lambda X, p, trials=trials: next(trials))
+        scale = 2 if taken else 1
+        np.testing.assert_allclose(steps.line_search(U, h, 3), np.eye(4) + scale / abs(S).max() * S, rtol=1e-12)
+
+
 def test_the_shift_is_widened_by_the_residual_of_the_eigenvalue(monkeypatch, rng):
     A = as_operator(np.diag([1.0, -3.0, 2.0]))
     for lowest, residual, shift in ((-3.0, 0.25, 3.25), (0.5, 0.75, 0.25), (0.5, 0.25, 0.0)):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from stiefelsync import datasets
 from stiefelsync.stiefel import product
@@ -32,3 +34,46 @@ def test_the_compiled_product_is_identical(dtype, columns, work, monkeypatch):
     assert np.array_equal(plain(U), W @ U)
     assert np.array_equal(compiled(U), plain(U))
     assert np.array_equal(whole(U, onto=before.copy(), scale=1.3), whole_plain(U, onto=before.copy(), scale=1.3))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.longdouble], ids=["compiled", "SciPy"])
+def test_products_entry_by_entry(dtype, monkeypatch):
+    monkeypatch.setattr(product, "_CHUNK_ROWS", 4)
+    rng = np.random.default_rng(3)
+    W = rng.integers(-3, 4, (30, 30)) * (rng.random((30, 30)) < 0.2)
+    U, onto = rng.integers(-5, 6, (2, 30, 3))
+    diagonal = rng.integers(1, 5, 30)
+    multiply = sparse_product(sparse.csr_array(W.astype(dtype)), diagonal=diagonal.astype(dtype))
+    expected = [
+        [sum((W[a, b] + diagonal[a] * (a == b)) * U[b, c] for b in range(30)) for c in range(3)] for a in range(30)
+    ]
+    assert multiply(U.astype(dtype)).tolist() == expected
+    into = onto.astype(dtype)
+    assert multiply(U.astype(dtype), onto=into, scale=2.0) is into
+    assert into.tolist() == (2 * np.array(expected) - onto).tolist()
+
+
+@pytest.mark.parametrize(
+    ("work", "threads", "pooled"),
+    [(1, 2, True), (1, 1, False), (10**9, 2, False)],
+    ids=["threads", "only one thread", "too little work"],
+)
+def test_a_pool_is_used_where_there_are_threads_and_work(work, threads, pooled, monkeypatch):
+    used = []
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(product, "_pool", lambda: used.append(1) or pool)
+        monkeypatch.setattr(product, "workers", lambda: threads)
+        for limit in ("_KERNEL_WORK", "_THREAD_WORK"):
+            monkeypatch.setattr(product, limit, work)
+        monkeypatch.setattr(product, "_CHUNK_ROWS", 4)
+        for dtype in (np.float64, np.longdouble):
+            W = sparse.csr_array(np.arange(100).reshape(10, 10).astype(dtype))
+            np.testing.assert_array_equal(sparse_product(W)(np.ones((10, 2), dtype)), W @ np.ones((10, 2)))
+    assert len(used) == 2 * pooled
+
+
+def test_chunks_cover_all_rows_once():
+    assert product._chunks(np.array([0, 3, 3, 7]), 9) == [(0, 3), (3, 7), (7, 9)]
+    assert product._chunks(np.array([4]), 4) == [(0, 4)]
+    W = sparse.csr_array(np.arange(12.0).reshape(4, 3))
+    np.testing.assert_array_equal(product._rows(W, 1, 3).toarray(), W.toarray()[1:3])
