@@ -17,6 +17,7 @@ from scipy import sparse
 from stiefelsync import InputError
 from stiefelsync.io import exchange
 from stiefelsync.matching import Matchings
+from stiefelsync.matching._canonical import sort_matches
 from tests.matching.strategies import problems
 
 SCORES = Matchings.from_scores
@@ -356,3 +357,15 @@ def test_keys_too_long_for_one_number_are_sorted_by_columns():
         weights=turned.weights[order],
     )  # fmt: skip
     assert again == turned
+
+
+def test_what_is_sorted_already_is_left_as_it_is() -> None:
+    objects, points = (
+        np.array([[0, 1], [0, 1], [0, 2]], dtype=np.int32),
+        np.array([[0, 1], [0, 1], [1, 0]], dtype=np.int32),
+    )
+    same, there, order = sort_matches(objects, points, np.array([2, 2, 1], dtype=np.int32))
+    assert order is None
+    assert same is objects
+    assert there is points
+    assert sort_matches(objects[::-1], points, np.array([2, 2, 1], dtype=np.int32))[2] is not None

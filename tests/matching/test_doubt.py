@@ -155,6 +155,11 @@ def test_rates_fall_with_support() -> None:
     np.testing.assert_allclose(module._contradicted(level, kept, 4), [0.5, 0.25, 0.25, 0], atol=1e-9)
 
 
+def test_a_level_without_matches_counts_with_the_next() -> None:
+    level, kept = np.repeat([0, 2], 10), np.tile(np.arange(10), 2) >= np.repeat([5, 2], 10)
+    np.testing.assert_allclose(module._contradicted(level, kept, 4), [0.5, 0.2, 0.2, 0], atol=1e-9)
+
+
 def test_nothing_is_doubted_without_examples() -> None:
     problem = Matchings.from_labels(np.tile(np.arange(10), 4), [10] * 4)
     everything = np.ones(problem.n_matches, dtype=bool)

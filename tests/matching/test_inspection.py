@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, datasets
-from stiefelsync.matching import Repair
+from stiefelsync.matching import Repair, inspection
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.inspection import NEAR, inspect
 
@@ -43,6 +43,7 @@ def test_conflicts_near_and_apart_by_brute_force(seed):
         ([[0, 0], [NEAR, 0], [0, 0]], 0),  # at the limit
         ([[0, 0], [NEAR + 0.1, 0], [0, 0]], 1),
         ([[0, 0], [0.6 * NEAR, 0.81 * NEAR], [0, 0]], 1),  # across the corners of a narrow box
+        ([[0, 0], [0.6 * NEAR, 0.8 * NEAR], [0.7 * NEAR, 0]], 0),  # the same, at the limit
         ([[0, 0], [9, 3], [4, 8]], 0),  # a box longer than the limit across its corners, no two points of it
     ],
 )
@@ -52,6 +53,7 @@ def test_the_first_group_of_all(places, apart):
     at = np.concatenate([places, np.zeros((4, 2))])
     found = inspect(Matchings.from_pairs(pairs, [3, 2, 2], coordinates=at))
     assert (found.conflicts, found.conflicts_apart) == (1, apart)
+    assert (found.objects, found.points, found.matches, found.pairs, found.possible_pairs) == (3, 7, 6, 3, 3)
 
 
 def test_consistent_problems():
@@ -87,6 +89,7 @@ def test_what_was_dropped_is_told():
     twice = [[0, 0], [0, 0], [0, 1], [1, 1]]
     found = inspect(Matchings.from_pairs({(0, 1): twice}, [2, 2], one_to_many="repair"))
     assert found.repair == Repair(duplicates=1, second_partners=1)
+    assert (found.repair.dropped, found.matches) == (2, 2)
     assert inspect(Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])).repair is None
 
 
@@ -100,3 +103,14 @@ def test_few_conflicts_with_many_doubtful_matches_are_worth_while() -> None:
     assert some.worth.startswith("hardly")
     assert replace(some, alone_share=0.5, doubtful_share=0.0).worth.startswith("yes")
     assert replace(some, conflicts=1000).worth.startswith("yes")
+
+
+@pytest.mark.parametrize(("moving", "told"), [(10, True), (9, False)])
+def test_shares_are_told_if_a_quarter_of_the_matches_move_with_half_of_their_neighbours(moving, told, monkeypatch):
+    support = np.append(np.full(moving, 0.5), np.full(40 - moving, 0.1))
+    support[-5:] = 0
+    monkeypatch.setattr(inspection, "neighbour_support", lambda _: np.append(support, np.nan))
+    labels = np.tile(np.arange(41), 2)
+    found = inspect(Matchings.from_labels(labels, [41, 41], coordinates=np.zeros((82, 2))))
+    assert found.alone_share == (5 / 41 if told else None)
+    assert found.hopeless_pairs == (0 if told else None)

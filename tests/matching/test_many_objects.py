@@ -32,6 +32,19 @@ VERBS = {
 }
 
 
+def test_many_points_and_objects_make_no_table_of_partners():
+    problem = Matchings.from_labels(np.zeros(9, dtype=int), [1] * 9)
+    many = Matchings.from_pairs(problem.pairs(), np.append(np.ones(9, dtype=int), np.full(2_991, 10)))
+    assert cycle_error(many) == cycle_error(problem)
+    tracemalloc.start()
+    try:
+        cycle_error(many)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 * many.n_points  # bytes; the table would have 3,000 entries for every point
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_million_empty_objects_make_no_table_of_object_pairs(verb):
     tracemalloc.start()

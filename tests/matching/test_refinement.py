@@ -29,6 +29,49 @@ def disagreement(at: np.ndarray, k: int) -> float:
     return float(np.sqrt(np.mean((views[1:] - views[:-1] @ TURN - 50) ** 2)))
 
 
+def literal_put(given: np.ndarray, x: np.ndarray, y: np.ndarray, t: int, neighbours: int, spread: float) -> np.ndarray:
+    """Where the affine map by match t and its nearest, by the given places, puts y of t: fitted thrice."""
+    near = sorted(range(len(x)), key=lambda s: np.hypot(*(given[s] - given[t])))[: neighbours + 1]
+    reach = max(np.hypot(*(x[s] - x[t])) for s in near)
+    base = np.array([np.exp(-1.5 * (np.hypot(*(x[s] - x[t])) / reach) ** 2) for s in near])
+    rows, weights = np.array([[1, *(x[s] - x[t])] for s in near]), base
+    for _ in range(3):
+        root = np.sqrt(weights)[:, None]
+        T = np.linalg.lstsq(root * rows, root * y[near], rcond=None)[0]
+        off = np.hypot(*(y[near] - rows @ T).T)
+        weights = base / (1 + (off / spread) ** 2)  # a residual of `spread` halves it
+    return T[0]
+
+
+def test_positions_are_means_of_where_maps_put_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stiefelsync.matching.refinement._RIDGE", 0.0)  # no neighbours are in a line here
+    rng, n, cells = np.random.default_rng(5), 40, np.array([8.0, 10.0, 6.0])
+    problem, _ = views(cells.tolist(), n=n)
+    # Some matches fewer in one pair, and places in cells, so that no two are equally near.
+    problem = problem.keep((problem.match_pairs != 1) | (rng.random(problem.n_matches) < 0.7))
+    given = np.asarray(problem.coordinates, dtype=float) + rng.uniform(-1, 1, (3 * n, 2))
+    problem = Matchings.from_endpoints(problem.endpoints, problem.sizes, coordinates=given)
+    given = np.asarray(problem.coordinates, dtype=float)
+    at = given
+    for _ in range(3):
+        total, count = given.copy(), np.ones(3 * n)
+        for (i, j), block in problem.pairs().items():
+            ends = block + np.array([i, j]) * n
+            scale = np.sqrt((cells[i] ** 2 + cells[j] ** 2) / 2)
+            for one, other in ((0, 1), (1, 0)):
+                for t in range(len(ends)):
+                    put = literal_put(given[ends[:, one]], at[ends[:, one]], at[ends[:, other]], t, 6, 0.6 * scale)
+                    point = ends[t, other]
+                    weight = 1 / (1 + (np.hypot(*(put - given[point])) / scale) ** 4)
+                    total[point] += weight * put
+                    count[point] += weight
+        half = np.repeat(cells, n)[:, None] / 2
+        at = np.clip(total / count[:, None], given - half, given + half)
+    found = refine_positions(problem, neighbours=6, cell=cells)
+    np.testing.assert_allclose(found, at, atol=1e-6)
+    assert np.abs(found - given).mean() > 0.5
+
+
 def test_points_of_a_track_agree_better_and_stay_in_their_cells() -> None:
     problem, _ = views([8.0, 8.0, 8.0, 8.0])
     given = np.asarray(problem.coordinates, dtype=float)
