@@ -359,13 +359,12 @@ def test_keys_too_long_for_one_number_are_sorted_by_columns():
     assert again == turned
 
 
-def test_what_is_sorted_already_is_left_as_it_is() -> None:
-    objects, points = (
-        np.array([[0, 1], [0, 1], [0, 2]], dtype=np.int32),
-        np.array([[0, 1], [0, 1], [1, 0]], dtype=np.int32),
-    )
-    same, there, order = sort_matches(objects, points, np.array([2, 2, 1], dtype=np.int32))
-    assert order is None
-    assert same is objects
-    assert there is points
-    assert sort_matches(objects[::-1], points, np.array([2, 2, 1], dtype=np.int32))[2] is not None
+def test_what_is_sorted_already_is_not_sorted_again() -> None:
+    objects, points = np.array([[[0, 1], [0, 1], [0, 2]], [[0, 1], [0, 1], [1, 0]]])
+    for turned, order in (([0, 1, 2], None), ([2, 0, 1], [1, 2, 0])):
+        pairs, start, indices, found = sort_matches(
+            objects[turned], points[turned], np.array([2, 2, 1], dtype=np.int32)
+        )
+        assert (pairs.tolist(), start.tolist()) == ([[0, 1], [0, 2]], [0, 2, 3])
+        np.testing.assert_array_equal(indices, points)
+        assert (found if found is None else found.tolist()) == order
