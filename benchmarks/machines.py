@@ -3,6 +3,7 @@
     python -m benchmarks.machines                      # the numerical tests, a few minutes: `make test-cpus`
     python -m benchmarks.machines --everything         # the whole suite, hours: `make test-everywhere`
     python -m benchmarks.machines --labels --seeds 5   # accurate, fast, tracks on the accuracy suite
+    python -m benchmarks.machines --labels --few 700 715   # on three, four and five objects, seeds 700 to 714
 
 One run per kind of processor and number of BLAS threads, each in a process of its own. OpenBLAS picks its kernels when
 it is loaded and takes the environment variable OPENBLAS_CORETYPE for the processor there is; every kernel adds numbers
@@ -20,11 +21,13 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).parents[1]
+Answer: TypeAlias = tuple[str, int, str, list[int]]  # setting, seed, method, labels
 # What a kernel needs of the processor, by the name that Linux has for it.
 NEEDS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Sandybridge": "avx", "Nehalem": "sse4_2", "Zen": "avx2"}
 # The builds of OpenBLAS that NumPy and SciPy ship have no kernels of their own for Zen and use Haswell's.
@@ -33,6 +36,8 @@ SERVED_BY = {"Zen": {"Zen", "Haswell"}}
 LACKS = {"Haswell": ("AVX512", "X86_V4"), "SkylakeX": (), "Sandybridge": "", "Nehalem": "", "Zen": ("AVX512", "X86_V4")}
 THREADS = (1, 2)
 METHODS = ("accurate", "fast", "tracks")
+# Where few matches say anything, and much is equal: noise, k, d, ρ, σ. The universe is estimated.
+FEW = ("row 3 25 .8 .3", "row 4 25 .7 .4", "row 5 25 .6 .5")
 # The tests whose outcome hangs on floating-point arithmetic; chosen so that ten runs take a few minutes on two cores.
 # Examples other than the README's, and tests of memory, add time rather than arithmetic.
 NUMERICAL = [
@@ -84,20 +89,22 @@ def kernels() -> set[str]:
     return found
 
 
-def labels(seed: int) -> Iterator[tuple[str, str, list[int]]]:
-    """Yield setting, method and labels for one seed of every synthetic setting of the accuracy suite."""
+def labels(seeds: Iterable[int], few: bool) -> Iterator[Answer]:
+    """Yield setting, seed, method and labels for every synthetic setting of the accuracy suite, or for few objects."""
     from benchmarks.accuracy import SYNTHETIC, instance
     from stiefelsync import synchronise
 
-    for setting in SYNTHETIC:
+    for setting, seed in product(FEW if few else SYNTHETIC, seeds):
         problem, _, d = instance(setting, seed)
         for method in METHODS:
-            yield setting, method, synchronise(problem, d, method=method, rng=seed).labels.tolist()
+            found = synchronise(problem, "auto" if few else d, method=method, rng=seed)
+            yield setting, seed, method, found.labels.tolist()
 
 
-def labels_on(kind: str, threads: int, seed: int) -> list[tuple[str, str, list[int]]]:
+def labels_on(kind: str, threads: int, seeds: range, *, few: bool = False) -> list[Answer]:
     """Return :func:`labels` as a processor of that kind finds them."""
-    command = [sys.executable, "-m", "benchmarks.machines", "--print-labels", str(seed)]
+    which = ["--few" if few else "--suite", str(seeds.start), str(seeds.stop)]
+    command = [sys.executable, "-m", "benchmarks.machines", "--print-labels", *which]
     done = subprocess.run(command, cwd=ROOT, env=environment(kind, threads), capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
     if not set(told["kernels"]) <= SERVED_BY.get(kind, {kind}):
@@ -105,7 +112,7 @@ def labels_on(kind: str, threads: int, seed: int) -> list[tuple[str, str, list[i
     return [tuple(line) for line in told["labels"]]
 
 
-def differences(seed: int, mine: list[Any], theirs: list[Any]) -> list[dict[str, Any]]:
+def differences(mine: list[Answer], theirs: list[Answer]) -> list[dict[str, Any]]:
     """Return where two lists of :func:`labels` differ, with what both reach as this process computes it."""
     import numpy as np
 
@@ -115,13 +122,13 @@ def differences(seed: int, mine: list[Any], theirs: list[Any]) -> list[dict[str,
     from stiefelsync.sync.likelihood.model import log_likelihood
 
     found = []
-    for (setting, method, first), (_, _, second) in zip(mine, theirs, strict=True):
+    for (setting, seed, method, first), (*_, second) in zip(mine, theirs, strict=True):
         if first == second:
             continue
         problem, _, d = instance(setting, seed)
         table, both = MatchTable.of(problem, d), [np.array(answer) for answer in (first, second)]
         found.append({
-            "setting": setting, "method": method, "objective": [objective(a, problem) for a in both],
+            "setting": setting, "seed": seed, "method": method, "objective": [objective(a, problem) for a in both],
             "log_likelihood": [log_likelihood(table, a) for a in both],
         })  # fmt: skip
     return found
@@ -152,18 +159,16 @@ def _test_table(everything: bool) -> bool:
     return fine
 
 
-def _label_table(seeds: int) -> bool:
+def _label_table(seeds: range, few: bool) -> bool:
     print("| processor | BLAS threads | answers | that differ from the first row's |\n|---|---|---|---|", flush=True)
-    first: dict[int, Any] = {}
+    first: list[Answer] = []
     fine = True
     for kind in kinds():
         for threads in THREADS:
-            count, other = 0, []
-            for seed in range(seeds):
-                found = labels_on(kind, threads, seed)
-                other += differences(seed, first.setdefault(seed, found), found)
-                count += len(found)
-            print(f"| {kind} | {threads} | {count} | {other or 'none'} |", flush=True)
+            found = labels_on(kind, threads, seeds, few=few)
+            first = first or found
+            other = differences(first, found)
+            print(f"| {kind} | {threads} | {len(found)} | {other or 'none'} |", flush=True)
             fine &= not other
     return fine
 
@@ -173,19 +178,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--everything", action="store_true", help="the whole suite")
     parser.add_argument("--labels", action="store_true", help="compare labels instead of running tests")
-    parser.add_argument("--seeds", type=int, default=1, help="of the accuracy suite, for --labels")
-    parser.add_argument("--print-labels", type=int, metavar="SEED", help=argparse.SUPPRESS)
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds of the accuracy suite, for --labels")
+    parser.add_argument(
+        "--few", type=int, nargs=2, metavar=("FIRST", "END"), help="problems of few objects instead, for --labels"
+    )
+    parser.add_argument("--suite", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--print-labels", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.print_labels is not None:
+    few, seeds = options.few is not None, range(*(options.few or options.suite or (0, options.seeds)))
+    if options.print_labels:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = list(labels(options.print_labels))
+            found = list(labels(seeds, few))
         print(json.dumps({"kernels": sorted(kernels()), "labels": found}))
         return 0
     if not kinds():
         print("this machine cannot imitate other processors: that takes an x86 under Linux", file=sys.stderr)
         return 0
-    return 0 if (_label_table(options.seeds) if options.labels else _test_table(options.everything)) else 1
+    return 0 if (_label_table(seeds, few) if options.labels else _test_table(options.everything)) else 1
 
 
 if __name__ == "__main__":

@@ -146,7 +146,8 @@ def _aligned(rows: NDArray[Any]) -> NDArray[Any]:
     """Return the rotation that turns d rows, as different as pivoted QR finds, towards the axes; shape (d, d)."""
     (geqp3,) = linalg.get_lapack_funcs(("geqp3",), (rows,))
     pivots = geqp3(rows.T)[1] - 1  # the order alone: neither Q nor R is made
-    return polar(rows[pivots[: rows.shape[1]]].T)
+    # In order, so that columns do not change places where rows are about as long as each other.
+    return polar(rows[np.sort(pivots[: rows.shape[1]])].T)
 
 
 def _orthogonal(Q: ArrayLike, d: int, dtype: Any) -> NDArray[Any]:

@@ -41,6 +41,7 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     O(m·d), and O(m_i² d) for each object whose rows do not each have a largest entry in a column of their own.
     Assignment solvers break ties by column index, which would hand a constant U the identity; columns are therefore
     visited in an order drawn afresh (from a fixed seed) for each such object, which changes nothing unless scores tie.
+    Scores tie that differ by less than 2⁻²⁴ of the largest (float32: 2⁻¹⁸): their difference would be rounding's.
 
     Examples
     --------
@@ -56,6 +57,7 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     check_universe(sizes, d)
     if not len(U):
         return np.empty(0, dtype=np.int64)
+    U = _rounded(U)
     labels: NDArray[np.int64] = U.argmax(axis=1)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     cell = owner * d + labels
@@ -67,6 +69,20 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
         order = rng.permutation(d)
         labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
     return labels
+
+
+def _rounded(U: NDArray[Any]) -> NDArray[Any]:
+    """Return U scaled by a power of two to entries below 1 and rounded to multiples of 2⁻²⁴ (float32: 2⁻¹⁸).
+
+    Scores that are equal but for rounding tie then, on every processor, and their sums are exact.
+    """
+    single = U.dtype == np.float32
+    above = int(np.clip(np.frexp(max(U.max(), -U.min()))[1], -100, 1000))
+    grid = np.float32(1.5 * 2**5) if single else 1.5 * 2.0**28  # added and taken away again it leaves such multiples
+    scaled: NDArray[Any] = U * (np.float32(2.0**-above) if single else 2.0**-above)
+    scaled += grid
+    scaled -= grid
+    return scaled
 
 
 def round_labels(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:

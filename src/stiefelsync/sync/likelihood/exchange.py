@@ -275,7 +275,8 @@ def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:
             gain = -float(cut[t])
             group = np.zeros(n, dtype=bool)
             group[order[: t + 1]] = True
-    return gain, group
+    # Eigenvectors have either sign: of a group and the others, which do the same, those without the first object.
+    return gain, group ^ group[0]
 
 
 def _hopeful(J: Floats, held: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -78,7 +78,7 @@ def _pairs(table: MatchTable, labels: Ints, counts: BlockCounts, blocks: BlockCo
     gain: Any = earned.reshape(d + 1, d + 1)[1:, 1:] + O.T @ (rates.size @ O)
     if rates.seen is not None:
         gain += table.seen_by(labels, rates.seen).T @ O
-    gain = gain + gain.T
+    gain = np.round(gain + gain.T, 6)  # which of equal pairs comes first is not left to rounding
     gain[~apart] = -np.inf
     best = gain.argmax(axis=1)
     c = np.arange(len(n))

@@ -57,6 +57,8 @@ __all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_FINE = 2.0**30  # one over the difference in log-likelihood that counts
+
 
 @dataclass(frozen=True)
 class LogOdds:
@@ -245,7 +247,7 @@ def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None =
         value += counts.sight.log_likelihood - counts.sight.apart * np.log(table.d)
     value += 0.0 if counts.trust is None else counts.trust.gain
     if counts.sides is not None:
-        return value + counts.sides.log_likelihood(counts.right, counts.present)
+        return _rounded(value + counts.sides.log_likelihood(counts.right, counts.present))
     right, present = 2 * float(counts.right.sum()), 2 * float(counts.present.sum())
     wrong = max(counts.found - right, 0.0)
     stray = max(counts.matched - counts.found, 0.0)
@@ -254,4 +256,9 @@ def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None =
         + profile(stray, max(counts.rows - present - stray, 0.0))
         - (wrong + stray) * table.spread
     )
-    return value + 0.5 * rest
+    return _rounded(value + 0.5 * rest)
+
+
+def _rounded(value: float) -> float:
+    """Return a multiple of 2⁻³⁰, so that labels as likely as others are not likelier on some processors."""
+    return float(np.round(value * _FINE) / _FINE)

@@ -14,8 +14,10 @@ from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.sizes import QUICK_ROWS
 from stiefelsync.stiefel.subspace import dominant_subspace
 
-__all__ = ["SMALL", "spectral_start", "start_size"]
+__all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
 
+_NUDGE = 2.0**-16  # relative differences that keep equal components apart: far above rounding, far below the data
+_TIE_SEED = 2021  # any will do, as long as it is always the same
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
 
 
@@ -88,7 +90,7 @@ def spectral_start(
     [0.577, 0.577, 0.577, 0.577, 0.577, 0.577]
     """
     m = A.shape[0]
-    s = 1 / np.sqrt(A @ np.ones(m) + diagonal)
+    s = nudges(m) / np.sqrt(A @ np.ones(m) + diagonal)
     if m <= max(QUICK_ROWS, 4 * d):
         N = A.toarray() * np.outer(s, s)
         N[np.diag_indices(m)] += diagonal * s**2
@@ -108,6 +110,20 @@ def spectral_start(
         scale = sparse.diags_array(s)
         U = rotate(dominant_subspace(scale @ (A + sparse.diags_array(np.full(m, diagonal))) @ scale, d, rng=rng).V)
     return U
+
+
+def nudges(m: int) -> NDArray[np.float64]:
+    """Return factors near 1, shape (m,), that differ: rows and columns so scaled have no eigenvalues in common.
+
+    Every component of W has the leading eigenvalue 1. Which of them come first would be left to rounding, so to the
+    processor; and so would the order of rows that are as long as each other.
+
+    Examples
+    --------
+    >>> bool(np.ptp(nudges(9)) > 1e-6), bool(abs(nudges(9) - 1).max() < 1e-4)
+    (True, True)
+    """
+    return 1 + _NUDGE * np.random.default_rng(_TIE_SEED).random(m)
 
 
 def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:

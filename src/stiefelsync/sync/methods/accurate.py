@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.matching.graph import numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.rotation import rotate
@@ -31,8 +30,9 @@ from stiefelsync.sync.likelihood.reliability import beta_fit
 from stiefelsync.sync.likelihood.sampling import break_ties, decide, expected_fscore, pair_scores
 from stiefelsync.sync.likelihood.splice import splice
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
-from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
+from stiefelsync.sync.methods._spectral_start import nudges, spectral_start, start_size
 from stiefelsync.sync.options import option
+from stiefelsync.sync.outcome import by_first_appearance
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.tracks.grow import grow_tracks
 
@@ -195,7 +195,11 @@ class Start:
 
 
 class _Search:
-    """The likeliest labels so far, and ways to look for likelier ones."""
+    """The likeliest labels so far, and ways to look for likelier ones.
+
+    Steps break ties by number, and pair labels off by it. Numbered as the eigensolver has them labels would differ
+    between processors, so they are numbered by first appearance wherever they enter a step.
+    """
 
     def __init__(self, matchings: Matchings, universe: int, rng: np.random.Generator) -> None:
         self.matchings, self.rng = matchings, rng
@@ -281,6 +285,7 @@ class _Search:
 
     def keep(self, labels: Ints, value: float) -> None:
         """Keep labels if they are the likeliest so far."""
+        labels = by_first_appearance(labels)
         self.refined.add(labels.tobytes())
         if value > self.value:
             self.labels, self.value = labels, value
@@ -288,6 +293,7 @@ class _Search:
     def refine(self, labels: Ints) -> None:
         """Refine labels, join what belongs together, and keep the result if it is the likeliest so far."""
         self.tried += 1
+        labels = by_first_appearance(labels)
         if labels.tobytes() in self.refined:
             return
         self.refined.add(labels.tobytes())
@@ -327,8 +333,7 @@ class _Search:
 
         Blocks that differ much are weighted by their reliability, unless rows, not whole blocks, are what errs.
         """
-        # Labels are paired off by number: numbered as the eigensolver has them they would differ between processors.
-        best = numbered(self.labels)
+        best = self.labels
         blocks = block_counts(self.table, best) if self.uneven() and not self.table.sided else None
         hot = refine(self.table, anneal(self.table, best, rng=self.rng, blocks=blocks), blocks=blocks)[0]
         found, value = splice(self.table, merge(self.table, hot)[0])
@@ -339,7 +344,7 @@ class _Search:
 
     def soften(self, labels: Ints) -> None:
         """Refine labels by way of soft ones."""
-        soft, _ = mean_field(self.table, labels, blocks=self.blocks)
+        soft, _ = mean_field(self.table, by_first_appearance(labels), blocks=self.blocks)
         self.refine(project(soft, self.matchings.sizes))
 
     def uneven(self) -> bool:
@@ -370,7 +375,8 @@ class _Search:
         self.soften(labels if self.small else self.labels)
         if self.small and self.table.partial and self.matchings.n_points <= _DENSE:
             # Where matches alone say too little, who is seen by whom can still tell points apart.
-            T = pair_scores(self.table, rates)
+            nudged = nudges(self.matchings.n_points)
+            T = pair_scores(self.table, rates) * np.outer(nudged, nudged)
             self.refine(project(rotate(dominant_subspace(T, used, method="eigh").V), self.matchings.sizes))
 
     def restart(self) -> None:
@@ -382,8 +388,7 @@ class _Search:
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
-        # Chains pair labels off by number: numbered as the eigensolver has them they would differ between processors.
-        start = numbered(self.labels)
+        start = self.labels
         # Full permutations without weights tell nothing but who agrees with whom: nobody is known to be missing.
         if not (told := self.table.partial or self.table.weight_scores is not None):
             start = break_ties(self.table, start)
