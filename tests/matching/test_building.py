@@ -361,10 +361,10 @@ def test_keys_too_long_for_one_number_are_sorted_by_columns():
 
 def test_what_is_sorted_already_is_not_sorted_again() -> None:
     objects, points = np.array([[[0, 1], [0, 1], [0, 2]], [[0, 1], [0, 1], [1, 0]]])
-    for turned, order in (([0, 1, 2], None), ([2, 0, 1], [1, 2, 0])):
-        pairs, start, indices, found = sort_matches(
+    for turned in ([0, 1, 2], [2, 0, 1]):
+        pairs, start, indices, order = sort_matches(
             objects[turned], points[turned], np.array([2, 2, 1], dtype=np.int32)
         )
         assert (pairs.tolist(), start.tolist()) == ([[0, 1], [0, 2]], [0, 2, 3])
         np.testing.assert_array_equal(indices, points)
-        assert (found if found is None else found.tolist()) == order
+        assert (order is None) == (turned == [0, 1, 2])
