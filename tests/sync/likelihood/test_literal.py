@@ -400,7 +400,7 @@ def test_scores_of_hard_labels(problem, with_blocks):
     expected = it.scores(it.log_odds(it if with_blocks else None), counts.trust)
     np.testing.assert_allclose(State(table, labels, rates).scores(0, it.k), expected, atol=1e-9)
     U = table.one_hot(labels)
-    np.testing.assert_allclose(rates.scores(table, U, table.matrix(rates.right) @ U), expected, atol=1e-9)
+    np.testing.assert_allclose(rates.scores(U, table.matrix(rates.right) @ U), expected, atol=1e-9)
 
 
 def test_the_blocks_of_some_problem_differ_and_so_do_its_labels():
@@ -462,7 +462,7 @@ def test_on_a_tie_nothing_moves():
     for labels in ([3, 2, 3, 1], [3, 1, 3, 2], [2, 3, 2, 0]):
         start = np.array(labels)
         rates = log_odds(table, block_counts(table, start))
-        flat = type(rates)(rates.right, rates.scale, None, np.zeros((2, 2)))
+        flat = type(rates)(table, rates.match, None, np.zeros((2, 2)))
         assert State(table, start, flat).scores(0, 2)[1].tolist() == [0, 0, 0, 0]
         assert not State(table, start.copy(), flat).relabel(0)
         assert ascend(table, start, flat)[0].tolist() == labels
@@ -585,7 +585,7 @@ def test_the_first_round_of_the_mean_field_goes_half_way(problem):
     counts = soft_block_counts(table, U, table.matrix(np.ones(len(table.indices))) @ U)
     assert 2 * counts.right.sum() == pytest.approx(right)
     rates = log_odds(table, counts if matchings.weights is None else block_counts(table, labels))
-    target = sinkhorn(rates.scores(table, U, table.matrix(rates.right) @ U), table)
+    target = sinkhorn(rates.scores(U, table.matrix(rates.right) @ U), table)
     found, rounds = mean_field(table, labels, max_iter=1)
     assert rounds == 1
     np.testing.assert_allclose(found, (U + target) / 2, atol=1e-12)

@@ -60,7 +60,7 @@ def test_all_forms_of_the_score_agree(problem, with_blocks):
     counts = block_counts(table, labels)
     rates = log_odds(table, counts, counts if with_blocks else None)
     U = table.one_hot(labels)
-    soft = rates.scores(table, U, table.matrix(rates.right) @ U)
+    soft = rates.scores(U, table.matrix(rates.right) @ U)
     hard = State(table, labels, rates).scores(0, matchings.n_objects)
     np.testing.assert_allclose(hard, soft, atol=1e-9)
     T = pair_scores(table, rates)
