@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.polynomial import chebyshev
+from numpy.polynomial import chebyshev as polynomials
 
-from stiefelsync.stiefel.block import CHEBYSHEV, POWERS, block_iteration
+from stiefelsync.stiefel.block import CHEBYSHEV, POWERS, block_iteration, chebyshev
 from stiefelsync.stiefel.result import Status
 from tests.stiefel.planted import distance, spectrum, top
 
@@ -44,9 +44,27 @@ def test_the_chebyshev_filter_is_the_polynomial_of_degree_four(ritz, edge, rng):
     N, V = spectrum(np.linspace(-0.7, 2.0, 20), rng), rng.standard_normal((20, 3))
     multiply = Counted(N)
     found = CHEBYSHEV.apply(multiply, V.copy(), N @ V, np.array(ritz))
-    expected = polynomial(N, lambda x: chebyshev.chebval(x / edge, [0, 0, 0, 0, 1])) @ V
+    expected = polynomial(N, lambda x: polynomials.chebval(x / edge, [0, 0, 0, 0, 1])) @ V
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * abs(expected).max())
     assert multiply.calls == CHEBYSHEV.products == 3
+
+
+@pytest.mark.parametrize(("ritz", "edge"), [([1.0, 0.5, 0.35], 0.35), ([1.0, 0.25, 0.05], 0.2)])
+def test_the_cut_may_be_given(ritz, edge, rng):
+    N, V = spectrum(np.linspace(-0.7, 2.0, 20), rng), rng.standard_normal((20, 3))
+    found = chebyshev(0.2).apply(Counted(N), V.copy(), N @ V, np.array(ritz))
+    expected = polynomial(N, lambda x: polynomials.chebval(x / edge, [0, 0, 0, 0, 1])) @ V
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * abs(expected).max())
+
+
+def test_columns_that_are_nearly_dependent_or_of_any_length_do_no_harm(rng):
+    N = spectrum(np.r_[5.0, 4.0, 3.0, np.linspace(1.0, 0.0, 37)], rng)
+    start = N @ rng.standard_normal((40, 6))
+    start[:, 1] = start[:, 0] + 1e-6 * start[:, 1]
+    for V in (start, start * np.array([1e-30, 1, 1e20, 1, 1, 1])):
+        found = block_iteration(Counted(N), V.copy(), 3, filtered=POWERS, tol=1e-12, max_products=100)
+        np.testing.assert_allclose(found.values, [5, 4, 3], rtol=1e-10)
+        np.testing.assert_allclose(found.V.T @ found.V, np.eye(3), atol=1e-10)
 
 
 def test_powers_are_the_third_power_scaled(rng):
@@ -64,7 +82,7 @@ def test_products_are_counted_and_the_end_is_told(filtered, rng):
     start = rng.standard_normal((40, 6))
     values, V = top(N, 3)
     multiply = Counted(N)
-    found = block_iteration(multiply, start, 3, filtered=filtered, tol=1e-12, max_products=100)
+    found = block_iteration(multiply, multiply(start), 3, filtered=filtered, tol=1e-12, max_products=100)
     assert found.status is Status.CONVERGED
     assert found.n_iter == multiply.calls
     np.testing.assert_allclose(found.values, values, rtol=1e-10)
@@ -72,7 +90,7 @@ def test_products_are_counted_and_the_end_is_told(filtered, rng):
     np.testing.assert_allclose(found.V.T @ N @ found.V, np.diag(found.values), atol=1e-6)
     for most in (2, 3 + filtered.products, 4 + 2 * filtered.products):
         multiply = Counted(N)
-        short = block_iteration(multiply, start, 3, filtered=filtered, tol=1e-15, max_products=most)
+        short = block_iteration(multiply, multiply(start), 3, filtered=filtered, tol=1e-15, max_products=most)
         rounds = max((most - 2) // (filtered.products + 1), 0)
         assert multiply.calls == short.n_iter == 2 + rounds * (filtered.products + 1)
         assert short.status is Status.MAX_ITER
@@ -95,7 +113,7 @@ def test_it_ends_as_soon_as_the_residual_promises_little(rng):
             break
         before, steps = total, steps + 1
         V = np.linalg.qr(np.linalg.matrix_power(N, 3) @ V)[0]
-    found = block_iteration(lambda U: N @ U, start, 3, filtered=POWERS, tol=tol, max_products=1000)
+    found = block_iteration(lambda U: N @ U, N @ start, 3, filtered=POWERS, tol=tol, max_products=1000)
     assert steps > 1
     assert found.n_iter == 2 + 3 * steps
     np.testing.assert_allclose(found.values, values[:3], rtol=1e-9)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.stiefel.orthonormal import orthonormal_basis, turned
+from stiefelsync.stiefel.orthonormal import orthonormal_basis, turned, whitening
 from stiefelsync.stiefel.product import Product
 from stiefelsync.stiefel.result import Status, Subspace
 
-__all__ = ["CHEBYSHEV", "POWERS", "Filter", "block_iteration"]
+__all__ = ["CHEBYSHEV", "POWERS", "Filter", "block_iteration", "chebyshev"]
 
 _CHEBYSHEV_DEGREE = 4
 # Nothing below this share of the largest Ritz value is wanted from a normalised matrix, whose wanted eigenvalues are
@@ -53,7 +53,7 @@ def block_iteration(
     multiply
         U ↦ N U, and (U, onto, scale) ↦ scale·N U − onto in the memory of `onto`.
     V : (m, width)
-        The block to start from, width ≥ d.
+        The block to start from, width ≥ d, multiplied by N once already; its memory is used.
     filtered
         The polynomial applied between two Rayleigh–Ritz steps: `POWERS` or `CHEBYSHEV`.
 
@@ -67,16 +67,20 @@ def block_iteration(
     >>> from stiefelsync.stiefel.product import sparse_product
     >>> N = sparse_product(csr_array(np.diag([1.0, 0.9, 0.2, 0.1, -0.1, 0.0])))
     >>> V = np.random.default_rng(0).standard_normal((6, 4))
-    >>> found = block_iteration(N, V, 2, filtered=CHEBYSHEV, tol=1e-6, max_products=40)
+    >>> found = block_iteration(N, N(V), 2, filtered=CHEBYSHEV, tol=1e-6, max_products=40)
     >>> np.abs(found.V).round(3)[:3].tolist(), found.values.round(6).tolist()
     ([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [1.0, 0.9])
     """
-    V = orthonormal_basis(multiply(V))
     before, products = -np.inf, 1
     while True:
+        # Columns are made orthonormal and turned to Ritz vectors in one go: V T, where that is accurate enough.
+        T = whitening(V)
+        if T is None:
+            V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(V.dtype).tiny)
+            V, T = orthonormal_basis(V), np.eye(V.shape[1], dtype=V.dtype)
         NV = multiply(V)
-        values, Y = np.linalg.eigh(V.T @ NV)
-        values, Y = values[::-1], np.ascontiguousarray(Y[:, ::-1])
+        values, Y = np.linalg.eigh(T.T @ (V.T @ NV) @ T)
+        values, Y = values[::-1], np.ascontiguousarray(T @ Y[:, ::-1])
         total, products = float(values[:d].sum()), products + 1
         last = products + filtered.products + 1 > max_products
         # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
@@ -95,8 +99,6 @@ def block_iteration(
         V = filtered.apply(multiply, V, NV, values)
         del NV
         products += filtered.products
-        V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(V.dtype).tiny)
-        V = orthonormal_basis(V)
 
 
 def _promised(V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any], d: int) -> float:
@@ -108,9 +110,28 @@ def _promised(V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any], d: int) -
     return float(np.sum(lacking / np.maximum(values[:d] - values[-1], np.finfo(V.dtype).eps)))
 
 
-def _chebyshev(multiply: Product, V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """Return T_4(N / edge) V, edge the smallest Ritz value of the block, in the memory of V or NV."""
-    edge = V.dtype.type(max(float(values[-1]), _LEAST_EDGE * float(values[0]), 1e-3))
+def chebyshev(least: float) -> Filter:
+    """Return the filter T_4(N / edge), edge the smallest Ritz value of the block but no less than `least`.
+
+    Examples
+    --------
+    >>> chebyshev(0.2).products
+    3
+    """
+
+    def apply(multiply: Product, V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+        return _chebyshev(multiply, V, NV, max(float(values[-1]), least))
+
+    return Filter(apply, _CHEBYSHEV_DEGREE - 1)
+
+
+def _relative(multiply: Product, V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    return _chebyshev(multiply, V, NV, max(float(values[-1]), _LEAST_EDGE * float(values[0]), 1e-3))
+
+
+def _chebyshev(multiply: Product, V: NDArray[Any], NV: NDArray[Any], cut: float) -> NDArray[Any]:
+    """Return T_4(N / cut) V in the memory of V or NV."""
+    edge = V.dtype.type(cut)
     previous: NDArray[Any] = V
     current: NDArray[Any] = np.divide(NV, edge, out=NV)
     for _ in range(_CHEBYSHEV_DEGREE - 1):
@@ -127,7 +148,7 @@ def _powers(multiply: Product, V: NDArray[Any], NV: NDArray[Any], values: NDArra
     return NV
 
 
-CHEBYSHEV = Filter(_chebyshev, _CHEBYSHEV_DEGREE - 1)
+CHEBYSHEV = Filter(_relative, _CHEBYSHEV_DEGREE - 1)
 """Damps a spectrum symmetric about zero below the cut: for wanted eigenvalues close to each other, as of D^-½WD^-½."""
 POWERS = Filter(_powers, _POWERS - 1)
 """For any positive semidefinite N, however far apart its wanted eigenvalues are."""

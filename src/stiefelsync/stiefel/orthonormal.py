@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned"]
+__all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned", "whitening"]
 
 _ROWS = 1024  # turned at a time
 
@@ -67,6 +67,37 @@ def orthonormal_basis(A: NDArray[Any]) -> NDArray[Any]:
             return _householder(A)[0]
         turned(A, np.triu(np.linalg.inv(R)))
     return A
+
+
+def whitening(A: NDArray[Any]) -> NDArray[Any] | None:
+    """Return T, upper triangular, with A T orthonormal to within about eps^⅗; None where A, (m, d), is worse than that.
+
+    Notes
+    -----
+    One Gram matrix, O(m·d²), of columns scaled to length 1. If its Cholesky factor R has no diagonal entry below eps^⅕,
+    A R⁻¹ is orthonormal but for eps·cond(A)².
+
+    Examples
+    --------
+    >>> A = np.array([[3.0, 1.0], [4.0, 2.0], [0.0, 2.0]])
+    >>> Q = A @ whitening(A)
+    >>> bool(np.allclose(Q.T @ Q, np.eye(2))), whitening(np.ones((3, 2)))
+    (True, None)
+    """
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        G = A.T @ A
+    length = np.sqrt(np.diag(G))
+    if not (np.isfinite(G).all() and length.min(initial=1) > np.finfo(G.dtype).tiny):
+        return None
+    G /= length
+    G /= length[:, None]
+    try:
+        R = np.linalg.cholesky(G).T
+    except np.linalg.LinAlgError:
+        return None
+    if not np.diag(R).min(initial=1) > np.finfo(R.dtype).eps ** 0.2:
+        return None
+    return np.asarray(np.triu(np.linalg.inv(R)) / length[:, None])
 
 
 def turned(A: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from stiefelsync.stiefel.result import State, Status, StiefelResult
 from stiefelsync.stiefel.secondary import power
 from stiefelsync.stiefel.steps import Step
 
-__all__ = ["rotate", "turn"]
+__all__ = ["rotate", "sparsest", "turn"]
 
 _AT_A_TIME = 1024  # rows turned at a time
 _ROWS = 12  # rows per column that settle the rotation before all rows finish it
@@ -64,16 +64,34 @@ def rotate(
     """
     V, p, tol = _basis(V), check_power(p), check_tolerance(tol)
     max_iter = check_count("max_iter", max_iter)
+    return sparsest(V, None if Q is None else _orthogonal(Q, V.shape[1], V.dtype), p=p, tol=tol, max_iter=max_iter)
+
+
+def sparsest(
+    V: NDArray[Any], Q: NDArray[Any] | None = None, *, p: int = 3, tol: float = 1e-4, max_iter: int = 50
+) -> NDArray[Any]:
+    """Do what :func:`rotate` does, for a V and a Q that are known to be orthonormal.
+
+    Examples
+    --------
+    >>> sparsest(np.eye(3)[:, :2]).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    """
     m, d = V.shape
     few = V if m <= 2 * _ROWS * d else np.ascontiguousarray(V[np.linspace(0, m - 1, _ROWS * d).astype(np.int64)])
-    turned = _aligned(few) if Q is None else _orthogonal(Q, d, V.dtype)
-    for rows in (few,) if few is V else (few, V):
-        turned = _fixed_point(rows, turned, p, tol, max_iter)
-    return np.asarray(V @ turned)
+    found = _fixed_point(few, _aligned(few) if Q is None else Q, p, tol, max_iter)
+    if few is not V:
+        found = _fixed_point(V, found, p, tol, max_iter, settled=True)
+    return np.asarray(V @ found)
 
 
-def _fixed_point(V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter: int) -> NDArray[Any]:
-    """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`; some rows of VQ at a time."""
+def _fixed_point(
+    V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter: int, *, settled: bool = False
+) -> NDArray[Any]:
+    """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`; some rows of VQ at a time.
+
+    Growth over a start that was not `settled`, on some of the rows, tells nothing.
+    """
     before = np.nan
     for n in range(max_iter + 1):
         H: Any = np.zeros_like(Q)
@@ -81,8 +99,7 @@ def _fixed_point(V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter:
             rows = V[start : start + _AT_A_TIME]
             H += rows.T @ power(rows @ Q, p - 1)
         g = float(np.vdot(Q, H))
-        # The start is not compared with.
-        if n == max_iter or (n > 1 and g - before <= tol * abs(g)):
+        if n == max_iter or (n > (0 if settled else 1) and g - before <= tol * abs(g)):
             break
         before, Q = g, polar(H)
     return Q

@@ -154,7 +154,8 @@ def _block_power(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: n
     width = min(W.size, d + max(5, d // 5))
     shift = W.positive_shift(rng)
     V = rng.standard_normal((W.size, width)).astype(W.dtype)
-    found = block_iteration(W.shifted(shift).__matmul__, V, d, filtered=POWERS, tol=tol, max_products=max_iter)
+    N = W.shifted(shift)
+    found = block_iteration(N.__matmul__, N @ V, d, filtered=POWERS, tol=tol, max_products=max_iter)
     return replace(found, values=found.values - W.dtype.type(shift))
 
 

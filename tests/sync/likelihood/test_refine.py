@@ -230,7 +230,8 @@ def test_filtered_block_iteration_agrees_with_eigh():
     N = matchings.to_matrix() / 30
     values, vectors = np.linalg.eigh(N.toarray())
     V = np.random.default_rng(0).standard_normal((N.shape[0], 26))
-    V = block_iteration(sparse_product(N.tocsr()), V, 20, filtered=CHEBYSHEV, tol=1e-10, max_products=200).V
+    multiply = sparse_product(N.tocsr())
+    V = block_iteration(multiply, multiply(V), 20, filtered=CHEBYSHEV, tol=1e-10, max_products=200).V
     assert np.trace(V.T @ (N @ V)) == pytest.approx(values[-20:].sum(), rel=1e-6)
     np.testing.assert_allclose(np.linalg.svd(V.T @ vectors[:, -20:])[1], 1, atol=1e-3)
 
@@ -253,6 +254,20 @@ def test_a_start_may_begin_near_another_of_any_width_and_saves_products_at_the_s
     cold = len(products)
     assert score(spectral_start(A, 10, rng=rng, near=near).argmax(axis=1), truth).fscore == 1.0
     assert c != 10 or len(products) - cold < cold
+
+
+def test_the_first_product_of_a_large_problem_is_that_with_one_random_sign_in_every_row(monkeypatch):
+    monkeypatch.setattr(start, "_ROWS", 7)  # of a sketch at a time
+    matchings, _ = datasets.synthetic(5, 4, 1.0, 0.3, rng=0)
+    N, shift = matchings.to_matrix().tocsr().astype(np.float32), np.arange(20, dtype=np.float32)
+    rng = np.random.default_rng(1)
+    column, sign = rng.integers(6, size=20), rng.choice([-1, 1], 20)
+    S = np.zeros((20, 6))
+    S[np.arange(20), column] = sign
+    found = start._sketch(N, shift, 6, np.random.default_rng(1))
+    np.testing.assert_array_equal(found, (N.toarray() + np.diag(shift)) @ S)
+    widths = [start._width(m, d, small) for m, d, small in ((999, 150, 0), (999, 157, 0), (999, 150, 1), (20, 18, 0))]
+    assert widths == [160, 176, 168, 20]
 
 
 @pytest.mark.parametrize("failure", ["raises", "nan"])

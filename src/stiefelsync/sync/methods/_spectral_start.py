@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration
+from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
-from stiefelsync.stiefel.rotation import rotate
+from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
 from stiefelsync.stiefel.subspace import dominant_subspace
 
@@ -19,6 +19,9 @@ __all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
 _NUDGE = 2.0**-16  # relative differences that keep equal components apart: far above rounding, far below the data
 _TIE_SEED = 2021  # any will do, as long as it is always the same
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
+_LANES = 16  # columns that the product takes at a time in single precision
+_ROWS = 1024  # of a sketch at a time
+_NOISE, _MOST_NOISE = 1.75, 0.3
 
 
 def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
@@ -54,7 +57,7 @@ def spectral_start(
     rng: np.random.Generator,
     diagonal: float = 1.0,
     near: NDArray[Any] | None = None,
-    max_products: int = 30,
+    max_products: int = 10,
 ) -> NDArray[Any]:
     """Return U, shape (m, d): the d leading eigenvectors of ``D^-½ W D^-½``, rotated to maximise g(U) = Σ U³.
 
@@ -95,15 +98,18 @@ def spectral_start(
         N = A.toarray() * np.outer(s, s)
         N[np.diag_indices(m)] += diagonal * s**2
         return rotate(dominant_subspace(N, d, method="eigh").V)
-    width = min(m, d + max(4, d // 8))
     small = A.nnz * d < SMALL
     dtype, tol, most = (np.float64, 1e-4, 60) if small else (np.float32, 2e-3, max_products)
-    multiply = sparse_product(_normalised(A, s, dtype), diagonal=(diagonal * s**2).astype(dtype))
+    N, shift = _normalised(A, s, dtype), (diagonal * s**2).astype(dtype)
+    multiply, width = sparse_product(N, diagonal=shift), _width(m, d, small)
     try:
+        drawn, filtered = small or near is not None, CHEBYSHEV if small else chebyshev(_noise(A))
         found = block_iteration(
-            multiply, _block(m, width, near, dtype, rng), d, filtered=CHEBYSHEV, tol=tol, max_products=most
-        )
-        U = rotate(found.V)
+            multiply,  # no name here for the block: its memory may go
+            multiply(_block(m, width, near, dtype, rng)) if drawn else _apart(_sketch(N, shift, width, rng), s),
+            d, filtered=filtered, tol=tol, max_products=most,
+        )  # fmt: skip
+        U = sparsest(found.V)
     except (np.linalg.LinAlgError, ValueError):
         U = np.full((m, d), np.nan)
     if not np.isfinite(U).all():
@@ -131,6 +137,53 @@ def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
     data = A.data * np.repeat(s, np.diff(A.indptr))
     data *= s.take(A.indices)
     return sparse.csr_array((data.astype(dtype, copy=False), A.indices, A.indptr), shape=A.shape)
+
+
+def _noise(A: Any) -> float:
+    """Return about where the eigenvalues of random matches end: at 2/√n for n matches of a point, by Wigner's law.
+
+    Few of them reach the end, and a cut below it lets the first look see more: 1.75/√n, and no more than .3.
+    """
+    total = float(A.data.sum())
+    matches = total**2 / max(A.shape[0] * float(np.vdot(A.data, A.data)), np.finfo(np.float64).tiny)
+    return float(min(_MOST_NOISE, _NOISE / max(matches, 1.0) ** 0.5))
+
+
+def _width(m: int, d: int, small: bool) -> int:
+    """Return how many columns to iterate with: an eighth more than d, for large problems whole lanes of the product."""
+    width = d + max(4, d // 8)
+    if not small:
+        width = max(width // _LANES, -(-(d + 4) // _LANES)) * _LANES
+    return min(m, width)
+
+
+def _sketch(N: Any, shift: NDArray[Any], width: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Return (N + diag(shift)) S, shape (m, width), S with one random sign in every row: O(nnz + m·width)."""
+    m, sketch = N.shape[0], np.empty((N.shape[0], width), dtype=N.dtype)
+    column, sign = rng.integers(width, size=m), rng.choice(np.array([-1, 1], dtype=N.dtype), m)
+    for start in range(0, m, _ROWS):
+        stop = min(start + _ROWS, m)
+        entries = slice(N.indptr[start], N.indptr[stop])
+        own = np.arange(stop - start)
+        row = np.repeat(own * width, np.diff(N.indptr[start : stop + 1]))
+        cells = np.append(row + column[N.indices[entries]], own * width + column[start:stop])
+        values = np.append(N.data[entries] * sign[N.indices[entries]], shift[start:stop] * sign[start:stop])
+        sketch[start:stop] = np.bincount(cells, values, len(own) * width).reshape(-1, width)
+    return sketch
+
+
+def _apart(V: NDArray[Any], s: NDArray[np.float64]) -> NDArray[Any]:
+    """Put the eigenvector of the largest eigenvalue, 1, first and the other columns at right angles to it, in place.
+
+    It is 1/s, the roots of the row sums. Where wrong matches abound all other eigenvalues are far below 1, and every
+    filtered column would be little more than this vector.
+    """
+    leading = 1 / s
+    leading /= np.linalg.norm(leading)
+    leading = leading.astype(V.dtype)
+    V -= np.outer(leading, leading @ V)
+    V[:, 0] = leading
+    return V
 
 
 def _block(m: int, width: int, near: NDArray[Any] | None, dtype: Any, rng: np.random.Generator) -> NDArray[Any]:
