@@ -178,6 +178,30 @@ static int wants_other(const State *s, int64_t a, const double *S) {
     return S[label] < best - SLACK * (1 + fabs(best));
 }
 
+/* Whether point a keeps its label without a look at the others: they could not earn more even if all its other matches
+   spoke for the same one of them. `most` is the largest of `sum`. */
+WIDE static int content(const State *s, int64_t a, const double *sum, double most) {
+    const int64_t label = s->labels[a];
+    if (label < 0 || s->seen) return 0;
+    double own[8] = {0}, all[8] = {0}; /* all terms are multiples of 2^-36: sums are exact in any order */
+    int32_t e = s->indptr[a];
+    const int32_t stop = s->indptr[a + 1];
+    for (; e + 8 <= stop; e += 8)
+        for (int t = 0; t < 8; t++) {
+            own[t] += s->labels[s->indices[e + t]] == label ? s->right[e + t] : 0.0;
+            all[t] += s->right[e + t];
+        }
+    for (; e < stop; e++) {
+        own[0] += s->labels[s->indices[e]] == label ? s->right[e] : 0.0;
+        all[0] += s->right[e];
+    }
+    for (int t = 1; t < 8; t++) {
+        own[0] += own[t];
+        all[0] += all[t];
+    }
+    return own[0] + sum[label] >= most + (all[0] - own[0]);
+}
+
 static int relabel(State *s, int64_t i, double *S, double *sum, int64_t *new, int64_t *count, void *work) {
     const int64_t a = s->offsets[i], n = s->offsets[i + 1] - a, d = s->d;
     double most = 0.0;
@@ -209,7 +233,10 @@ API int refine_sweep(State *s, uint8_t *calm) {
         int wants = 0;
         if (s->offsets[i + 1] == s->offsets[i]) continue;
         common(s, i, sum);
+        double most = sum[0];
+        for (int64_t c = 1; c < d; c++) most = sum[c] > most ? sum[c] : most;
         for (int64_t a = s->offsets[i]; a < s->offsets[i + 1] && !wants; a++) {
+            if (content(s, a, sum, most)) continue;
             score_point(s, a, sum, S);
             wants = wants_other(s, a, S);
         }

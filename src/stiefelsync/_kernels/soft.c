@@ -35,21 +35,58 @@ API int scale_soft(double *K, int64_t d, const int64_t *first, int64_t groups, d
     return 0;
 }
 
-WIDE static void compare(const int32_t *one, const int32_t *two, int64_t k, int32_t *same, int32_t *both) {
-    int32_t equal = 0, known = 0;
-    for (int64_t i = 0; i < k; i++) {
-        int32_t here = (one[i] >= 0) & (two[i] >= 0);
-        known += here;
-        equal += here & (one[i] == two[i]);
-    }
-    *same = equal;
-    *both = known;
-}
+#define LANES 64 /* entries compared at a time; rows are as long as a multiple of it */
 
-/* For every match of points a and b the third objects that both have a match in, and those where it is the same point.
-   `partner`, (m, k), is the point matched in every object, -1 for none. */
-API void count_triangles(const int32_t *partner, int64_t k, const int32_t *a, const int32_t *b, int64_t n, int32_t *same,
-                         int32_t *both) {
-    for (int64_t t = 0; t < n; t++)
-        compare(partner + (int64_t)a[t] * k, partner + (int64_t)b[t] * k, k, same + t, both + t);
+/* Of n matches, points a and b: third objects that both have a match in, and those where it is the same point, by the
+   numbers of the points matched in every object, 0 for none. Sums of bytes are emptied before they overflow. */
+#define TRIANGLES(NAME, NUMBER, MOST)                                                                                       \
+    WIDE static void NAME(const NUMBER *rows, int64_t width, const int32_t *a, const int32_t *b, int64_t n, int64_t *same,  \
+                          int64_t *both) {                                                                                  \
+        NUMBER equal[LANES] = {0}, known[LANES] = {0};                                                                      \
+        int64_t sums = 0;                                                                                                   \
+        for (int64_t x = 0; x < n * width; x += LANES) {                                                                    \
+            const NUMBER *one = rows + a[x / width] * width + x % width, *two = rows + b[x / width] * width + x % width;    \
+            for (int t = 0; t < LANES; t++) {                                                                               \
+                const NUMBER here = (one[t] != 0) & (two[t] != 0);                                                          \
+                known[t] += here;                                                                                           \
+                equal[t] += here & (one[t] == two[t]);                                                                      \
+            }                                                                                                               \
+            if (++sums < MOST && x + LANES < n * width) continue;                                                           \
+            for (int t = 0; t < LANES; t++) {                                                                               \
+                *same += equal[t];                                                                                          \
+                *both += known[t];                                                                                          \
+                equal[t] = known[t] = 0;                                                                                    \
+            }                                                                                                               \
+            sums = 0;                                                                                                       \
+        }                                                                                                                   \
+    }
+TRIANGLES(triangles_8, uint8_t, 255)
+TRIANGLES(triangles_32, uint32_t, 65536)
+
+/* For every pair of objects the triangles over its matches, points a and b, and those that close. W is given in CSR, with
+   the object and first point of every point; `bytes` says that no object has more than 255 points. */
+API int count_triangles(int64_t m, int64_t k, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
+                        const int64_t *offsets, int64_t n_pairs, const int64_t *start, const int32_t *a, const int32_t *b,
+                        int64_t bytes, double *closed, double *all) {
+    const int64_t width = (k + LANES - 1) / LANES * LANES;
+    void *memory = calloc((size_t)(m * width > 0 ? m * width : 1), bytes ? 1 : 4);
+    uint8_t *small = memory;
+    uint32_t *large = memory;
+    if (!memory) return -1;
+    for (int64_t r = 0; r < m; r++)
+        for (int32_t e = indptr[r]; e < indptr[r + 1]; e++) {
+            const int64_t j = owner[indices[e]], number = indices[e] - offsets[j] + 1;
+            if (bytes) small[r * width + j] = (uint8_t)number;
+            else large[r * width + j] = (uint32_t)number;
+        }
+    for (int64_t s = 0; s < n_pairs; s++) {
+        int64_t same = 0, both = 0;
+        const int64_t t = start[s], n = start[s + 1] - t;
+        if (bytes) triangles_8(small, width, a + t, b + t, n, &same, &both);
+        else triangles_32(large, width, a + t, b + t, n, &same, &both);
+        closed[s] = (double)same;
+        all[s] = (double)both;
+    }
+    free(memory);
+    return 0;
 }

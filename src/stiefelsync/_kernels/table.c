@@ -67,3 +67,28 @@ API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs
     free(held);
     return 0;
 }
+
+/* Rows of matrix(values) one_hot(labels), (m, d): out is all zeros before. */
+API void label_product(int64_t m, int64_t d, const int32_t *indptr, const int32_t *indices, const int64_t *labels,
+                       const double *values, double *out) {
+    for (int64_t r = 0; r < m; r++, out += d)
+        for (int32_t e = indptr[r]; e < indptr[r + 1]; e++)
+            if (labels[indices[e]] >= 0) out[labels[indices[e]]] += values[e];
+}
+
+/* Mark the points that have a match to a point of the same label; n matches. */
+API void mark_supported(int64_t n, const int32_t *a, const int32_t *b, const int64_t *labels, uint8_t *supported) {
+    for (int64_t t = 0; t < n; t++)
+        if (labels[a[t]] == labels[b[t]]) supported[a[t]] = supported[b[t]] = 1;
+}
+
+/* Entries of diag(s) W diag(s), W in CSR, in double precision or, if that is null, single. */
+API void scale_entries(int64_t m, const int32_t *indptr, const int32_t *indices, const double *data, const double *s,
+                       double *out, float *single) {
+    for (int64_t r = 0; r < m; r++)
+        for (int32_t e = indptr[r]; e < indptr[r + 1]; e++) {
+            const double value = data[e] * s[r] * s[indices[e]];
+            if (out) out[e] = value;
+            else single[e] = (float)value;
+        }
+}

@@ -25,6 +25,7 @@ from stiefelsync.sync.likelihood.mean_field import sinkhorn
 from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.tree import agreement
+from stiefelsync.sync.methods._spectral_start import _normalised
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
 
@@ -130,6 +131,33 @@ def test_soft_labels_and_triangles_are_equal(name: str, monkeypatch: pytest.Monk
     one, two = both(monkeypatch, lambda: agreement(table))
     assert np.array_equal(one, two)
     assert one.any()
+
+
+@pytest.mark.parametrize(("d", "k"), [(130, 65), (300, 4)])
+def test_triangles_of_large_objects_are_equal(d: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than bytes can count, and more points than bytes can number."""
+    table = MatchTable.of(datasets.synthetic(d, k, 1.0, 0.4, rng=1)[0], d)
+    one, two = both(monkeypatch, lambda: agreement(table))
+    assert np.array_equal(one, two)
+    assert 0 < one.min() < one.max() < 1
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    rng = np.random.default_rng(2)
+    values, s = rng.random(len(table.indices)), rng.random(problem.n_points)
+    for start in starts(table, truth):
+        one, two = both(monkeypatch, lambda start=start: table.product(start, values))
+        assert np.array_equal(one, two)
+        one, two = both(monkeypatch, lambda start=start: table.supported(start))
+        assert np.array_equal(one, two)
+        assert one.any()
+    for dtype in (np.float32, np.float64):
+        one, two = both(monkeypatch, lambda dtype=dtype: _normalised(table.matrix(values), s, dtype).data)
+        assert one.dtype == two.dtype == dtype
+        assert np.array_equal(one, two)
 
 
 @pytest.mark.parametrize("name", ["full", "partial", "weighted"])

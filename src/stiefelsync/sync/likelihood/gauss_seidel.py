@@ -148,9 +148,7 @@ def withdraw(table: MatchTable, labels: Ints) -> Ints:
     [0, 1, 0, 1, 0, -1]
     """
     state = State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
-    agree = table.agreeing(labels)
-    support: Any = sum(np.bincount(ends, agree, minlength=len(labels)) for ends in table.ends)
-    bare = np.flatnonzero((support == 0) & (labels >= 0))
+    bare = np.flatnonzero(~table.supported(labels) & (labels >= 0))
     S = state.shared[table.owner[bare], labels[bare]]
     if state.seen is not None:
         S = S + (state.seen[bare] @ state.O)[np.arange(len(bare)), labels[bare]]

@@ -21,7 +21,10 @@ __all__ = [
     "count_labels",
     "count_triangles",
     "hopeful_pairs",
+    "label_product",
+    "mark_supported",
     "sample_sweep",
+    "scale_entries",
     "scale_soft",
     "sorted_entries",
 ]
@@ -56,6 +59,33 @@ def count_labels(library: Any, table: MatchTable, labels: Ints, O: Floats) -> tu
     if library.count_labels(*sizes, *map(_at, arrays), None if found is None else _at(found)):
         raise MemoryError("no memory for counting labels")
     return right, present, found
+
+
+def label_product(library: Any, table: MatchTable, labels: Ints, values: Floats) -> Floats:
+    """Return matrix(values) @ one_hot(labels), shape (m, d)."""
+    out = np.zeros((len(labels), table.d))
+    labels, values = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(values, np.float64)
+    sizes = map(_INTEGER, out.shape)
+    library.label_product(*sizes, *map(_at, (table.indptr, table.indices, labels, values, out)))
+    return out
+
+
+def mark_supported(library: Any, table: MatchTable, labels: Ints) -> NDArray[np.bool_]:
+    """Return which points have a match to a point of the same label, -1 being one too; shape (m,)."""
+    supported = np.zeros(len(labels), dtype=bool)
+    arrays = *table.ends, np.ascontiguousarray(labels, np.int64), supported
+    library.mark_supported(_INTEGER(table.matchings.n_matches), *map(_at, arrays))
+    return supported
+
+
+def scale_entries(library: Any, A: Any, s: Floats, dtype: Any) -> NDArray[Any]:
+    """Return the entries of diag(s) A diag(s), A being CSR, in single or double precision."""
+    out: NDArray[Any] = np.empty(len(A.data), dtype=dtype)
+    where = (None, _at(out)) if out.dtype == np.float32 else (_at(out), None)
+    rows = [np.ascontiguousarray(x, np.int32) for x in (A.indptr, A.indices)]
+    reals = [np.ascontiguousarray(x, np.float64) for x in (A.data, s)]
+    library.scale_entries(_INTEGER(A.shape[0]), *map(_at, (*rows, *reals)), *where)
+    return out
 
 
 class _State(ctypes.Structure):
@@ -116,7 +146,7 @@ def _arrays(state: State) -> dict[str, Any]:
         "offsets": (table.matchings.offsets, np.int64),
         "indptr": (table.indptr, np.int32),
         "indices": (table.indices, np.int32),
-        "partners": (table.partners, np.int64),
+        "partners": (None if state.half is None else table.partners, np.int64),
         "near_first": (first, np.int64),
         "near_object": (objects, np.int64),
         "right": (rates.right, np.float64),
@@ -196,14 +226,17 @@ def scale_soft(library: Any, K: Floats, columns: Floats, first: Ints, max_iter: 
     return K
 
 
-def count_triangles(library: Any, partner: Any, a: Any, b: Any) -> tuple[Floats, Floats]:
-    """Return for every match the triangles over it that close, and all of them, shape (M,) each."""
-    a, b = (np.ascontiguousarray(x, np.int32) for x in (a, b))
-    same, both = np.empty((2, len(a)), dtype=np.int32)
-    library.count_triangles(
-        _at(partner), _INTEGER(partner.shape[1]), _at(a), _at(b), _INTEGER(len(a)), _at(same), _at(both)
-    )
-    return same.astype(np.float64), both.astype(np.float64)
+def count_triangles(library: Any, table: MatchTable) -> tuple[Floats, Floats]:
+    """Return for every compared pair the triangles over its matches that close, and all of them, shape (P,) each."""
+    problem = table.matchings
+    closed, all_ = np.empty((2, len(problem.pair_objects)))
+    rows = map(_at, (table.indptr, table.indices, table.owner, problem.offsets))
+    pairs = map(_at, (problem.pair_start, *table.ends))
+    bytes_ = _INTEGER(int(problem.sizes.max(initial=0)) <= 255)
+    sizes = [_INTEGER(n) for n in (problem.n_points, problem.n_objects, len(closed))]
+    if library.count_triangles(*sizes[:2], *rows, sizes[2], *pairs, bytes_, _at(closed), _at(all_)):
+        raise MemoryError("no memory for the triangles of matches")
+    return closed, all_
 
 
 def sample_sweep(

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from stiefelsync._kernels.library import library
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.kernels import arrange_matches
+from stiefelsync.sync.likelihood.kernels import arrange_matches, label_product, mark_supported
 
 __all__ = ["MatchTable", "row_of"]
 
@@ -234,7 +234,10 @@ class MatchTable:
 
     def product(self, labels: Ints, values: Floats, a: int = 0, b: int | None = None) -> Floats:
         """Return rows a, …, b - 1 of matrix(values) @ one_hot(labels), shape (b - a, d); O(nnz) of these rows."""
-        b = self.matchings.n_points if b is None else b
+        if b is None:
+            if (kernels := library()) is not None:
+                return label_product(kernels, self, labels, values)
+            b = self.matchings.n_points
         here = slice(self.indptr[a], self.indptr[b])
         # Unmatched neighbours (label -1) fall into a column in front, which is cut off.
         at = labels.take(self.indices[here])
@@ -249,6 +252,15 @@ class MatchTable:
         label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
         a, b = self.ends
         return np.asarray(label.take(a) == label.take(b))
+
+    def supported(self, labels: Ints) -> NDArray[np.bool_]:
+        """Return which points have a match to a point of the same label, shape (m,); of those without a label, any."""
+        if (kernels := library()) is not None:
+            return mark_supported(kernels, self, labels)
+        (a, b), found = self.ends, np.zeros(len(labels), dtype=bool)
+        same = labels.take(a) == labels.take(b)
+        found[a[same]] = found[b[same]] = True
+        return found
 
     def seen_by(self, labels: Ints, values: Floats | None = None) -> Floats:
         """Return Mᵀ U, shape (k, d), M = by_object(values), for hard labels: matches of each label per object."""

@@ -36,16 +36,19 @@ def agreement(table: MatchTable) -> Floats:
     >>> agreement(MatchTable.of(Matchings.from_pairs(pairs, [2, 2, 2, 2]), 2)).tolist()
     [1.0, 1.0, 1.0, 0.0]
     """
+    kernels = library()
+    closed, all_ = _triangles(table) if kernels is None else count_triangles(kernels, table)
+    return np.asarray(closed / np.maximum(all_, 1))
+
+
+def _triangles(table: MatchTable) -> tuple[Floats, Floats]:
+    """Return for every compared pair the triangles over its matches that close, and all of them, shape (P,) each."""
     m, k = table.matchings.n_points, table.matchings.n_objects
     partner = np.full((m, k), -1, dtype=np.int32)
     partner[np.repeat(np.arange(m), np.diff(table.indptr)), table.partners] = table.indices
     a, b = table.ends
     # Where every point has a match in every other object, a match has a triangle with each third one.
     full = not table.partial and 2 * len(table.matchings.pair_objects) == k * (k - 1)
-    first = table.matchings.pair_start[:-1]
-    if (kernels := library()) is not None:
-        closed, all_ = count_triangles(kernels, partner, a, b)
-        return np.asarray(np.add.reduceat(closed, first) / np.maximum(np.add.reduceat(all_, first), 1))
     closed, all_ = np.empty(len(a)), np.full(len(a), k - 2.0)
     step = max(_CHUNK // max(k, 1), 1)
     for s in range(0, len(a), step):
@@ -56,7 +59,8 @@ def agreement(table: MatchTable) -> Floats:
             same &= both
             all_[s : s + step] = np.count_nonzero(both, axis=1)
         closed[s : s + step] = np.count_nonzero(same, axis=1)
-    return np.asarray(np.add.reduceat(closed, first) / np.maximum(np.add.reduceat(all_, first), 1))
+    first = table.matchings.pair_start[:-1]
+    return np.add.reduceat(closed, first), np.add.reduceat(all_, first)
 
 
 def tree_start(table: MatchTable) -> Ints:

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.likelihood.kernels import scale_entries
 
 __all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
 
@@ -134,9 +136,13 @@ def nudges(m: int) -> NDArray[np.float64]:
 
 def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
     """Return diag(s) A diag(s), CSR, in that precision."""
-    data = A.data * np.repeat(s, np.diff(A.indptr))
-    data *= s.take(A.indices)
-    return sparse.csr_array((data.astype(dtype, copy=False), A.indices, A.indptr), shape=A.shape)
+    if (kernels := library()) is not None:
+        data = scale_entries(kernels, A, s, dtype)
+    else:
+        data = A.data * np.repeat(s, np.diff(A.indptr))
+        data *= s.take(A.indices)
+        data = data.astype(dtype, copy=False)
+    return sparse.csr_array((data, A.indices, A.indptr), shape=A.shape)
 
 
 def _noise(A: Any) -> float:
