@@ -82,7 +82,7 @@ def test_large_components_take_the_sum_of_eigenvalues(monkeypatch: pytest.Monkey
     assert d <= estimate.size <= 1.2 * d
 
 
-# Seeds that nothing was tuned on. Points seen very unevenly are less certain: up to 45 % too many.
+# Seeds that nothing was tuned on. A point that no object sees cannot be counted.
 @pytest.mark.parametrize("name", sorted(set(SHAPES) - {"large", "large 500", "ring .5"}))
 def test_shapes_are_counted_within_a_fifth_and_never_below(name: str) -> None:
     ratios = []
@@ -90,7 +90,22 @@ def test_shapes_are_counted_within_a_fifth_and_never_below(name: str) -> None:
         problem, truth = SHAPES[name](rng=seed)
         ratios.append(estimate_universe(problem).size / len(np.unique(truth)))
     assert min(ratios) >= 1
-    assert np.mean(ratios) <= (1.45 if name == "uneven points" else 1.2)
+    assert np.mean(ratios) <= 1.2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_degrees_that_mistakes_have_not_evened_out_are_taken_as_they_are(seed: int) -> None:
+    # Two points in three are seen by a fifth of the objects; only ends of matches change places. This used to be 1.85.
+    rng = np.random.default_rng(seed)
+    often = np.where(np.arange(40) % 3, 0.2, 0.95)
+    labels = [np.flatnonzero(rng.random(40) < often) for _ in range(20)]
+    blocks = Matchings.from_labels(np.concatenate(labels), [len(x) for x in labels]).pairs()
+    for pair, rows in blocks.items():
+        moved = np.flatnonzero(rng.random(len(rows)) < 0.35)
+        blocks[pair] = rows.copy()
+        blocks[pair][moved, 1] = rng.permutation(rows[moved, 1])
+    problem = Matchings.from_pairs(blocks, [len(x) for x in labels])
+    assert 1 <= estimate_universe(problem).size / len(np.unique(np.concatenate(labels))) <= 1.2
 
 
 @pytest.mark.data

@@ -13,22 +13,6 @@ from stiefelsync import datasets
 from stiefelsync.matching import Matchings, estimate_universe, universe
 
 
-def uneven(seed):
-    """Return a problem whose points are seen by very different numbers of objects, a third of each block rewired."""
-    rng = np.random.default_rng(seed)
-    d, k = 24, 10
-    often = np.where(np.arange(d) % 3, 0.2, 0.95)
-    labels = [np.flatnonzero(rng.random(d) < often) for _ in range(k)]
-    clean = Matchings.from_labels(np.concatenate(labels), [len(x) for x in labels])
-    blocks = {}
-    for pair, rows in clean.pairs().items():
-        moved = np.flatnonzero(rng.random(len(rows)) < 0.35)
-        rows = rows.copy()
-        rows[moved, 1] = rng.permutation(rows[moved, 1])
-        blocks[pair] = rows
-    return Matchings.from_pairs(blocks, clean.sizes)
-
-
 def near_by(seed, *, wrong=0.4, window=False):
     """Return a problem in which each object was compared with the next three only; all see all, or what is near."""
     if not window:
@@ -46,8 +30,8 @@ def near_by(seed, *, wrong=0.4, window=False):
 
 PROBLEMS = {
     "all compared": lambda: datasets.synthetic(15, 8, 0.6, 0.5, rng=100)[0],
-    "uneven": lambda: uneven(100),
-    "uneven, other": lambda: uneven(101),
+    "uneven": lambda: datasets.shapes.uneven(12, 14, error=0.5, rng=100)[0],
+    "uneven, other": lambda: datasets.shapes.uneven(12, 14, error=0.5, rng=101)[0],
     "compared with three": lambda: near_by(102),
     "compared with three, clean": lambda: near_by(105, wrong=0.1),
     "a window": lambda: near_by(103, window=True),
@@ -129,12 +113,11 @@ class Literal:
         right, size = self.closure() ** (1 / 3), sum(n for _, n in seen) / len(seen) + 1
 
         def inverse(variance):
-            kappa = x * (1 - x) / variance - 1
-            assert kappa > 0.05
+            kappa = max(x * (1 - x) / variance - 1, 1 / x)
             draws = [beta.ppf((t + 0.5) / 400, kappa * x, kappa * (1 - x)) for t in range(400)]
             return sum((1 - (1 - y) ** size) / (size * y) for y in draws) / 400
 
-        return max(inverse(excess / right**1.5) / inverse(excess), 1.0)
+        return max(inverse(excess / right**2) / inverse(excess), 1.0)
 
 
 def arguments(problem):

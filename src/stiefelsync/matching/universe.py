@@ -26,7 +26,6 @@ _SAMPLE = 128  # objects, evenly spaced, that say who is seen beyond comparisons
 _FEW_MISSING = 1.1  # up to here s and the spread of degrees are so near 1 that eigenvalues still count
 _EVERYWHERE = 0.9  # above this r is 1 but for chance
 _FALL = 2  # third objects lie between far ones but beside near ones, so that r falls about half as fast as sight does
-_PUT_BACK = 1.5  # power of the share of right matches; 2 would be exact if wrong matches knew nothing of degrees
 _SURE = 4.0  # standard deviations by which degrees must differ more than chance
 
 Floats = NDArray[np.float64]
@@ -169,7 +168,9 @@ def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
     """Return the factor by which the sum of 1 / degree grows when the degrees' spread is put back, 1 if it is chance.
 
     The share x of compared objects that see a point is taken to be beta distributed over all points, with the mean and
-    the spread beyond chance observed, the latter divided by the share of right matches.
+    the variance beyond chance observed, the latter divided by the square of the share of right matches. Points are seen
+    in proportion to x: where it is Beta(α, β) over universe points it is Beta(α + 1, β) over points. So the first
+    parameter is 1 at least, without which the few points that hardly anybody sees would count for too much.
     """
     n = partners[matchings.point_objects].astype(np.float64)
     used = n > 1
@@ -186,11 +187,11 @@ def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
 
     def inverse(variance: float) -> float:
         """Mean of 1 / (1 + binomial(size - 1, x)), x beta distributed: of (1 - (1 - x)^size) / (size·x)."""
-        kappa = max(mean * (1 - mean) / variance - 1, 0.05)
+        kappa = max(mean * (1 - mean) / variance - 1, 1 / mean)
         grid = betaincinv(kappa * mean, kappa * (1 - mean), (np.arange(400) + 0.5) / 400).clip(1e-9, 1)
         return float(np.mean((1 - (1 - grid) ** size) / (size * grid)))
 
-    return max(inverse(excess / right**_PUT_BACK) / inverse(excess), 1.0)
+    return max(inverse(excess / right**2) / inverse(excess), 1.0)
 
 
 def _closure(matchings: Matchings) -> float:
