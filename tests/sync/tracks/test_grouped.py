@@ -60,7 +60,8 @@ def test_regions_are_as_good_as_the_whole(wrong: float) -> None:
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_any_groups_give_tracks_inside_components(seed: int, weighted: bool) -> None:
     rng = np.random.default_rng(seed)
-    problem, _ = datasets.scene(60, 10, 15, 40, rng.choice([0, 0.2, 0.5]), 0.4, rng=seed)
+    problem, _ = datasets.scene(90, 10, 45, 60, rng.choice([0, 0.2, 0.5]), 0.3, rng=seed)
+    assert problem.n_matches > 150
     if weighted:
         problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
     with mock.patch("stiefelsync.sync.tracks.groups._REGION", int(rng.integers(1, 4))):
