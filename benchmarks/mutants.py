@@ -1,17 +1,20 @@
 """Would the tests notice? Change the numerical core in one small place at a time and run the tests of its room.
 
 ``python -m benchmarks.mutants`` draws a seeded sample of mutants from every module, runs for each the tests of its room
-that execute the changed statement, the quickest first, until one fails, and prints the share that was noticed. Every
-result is written at once: started again, it goes on where it was interrupted; a mutant is run anew only if the source
-of its module has changed, or with ``--again`` if it survived. The working tree is never touched: tests run on a copy.
+that execute the changed statement, the quickest first, until one fails or the budget is spent, and prints the share
+that was noticed. Every result is written at once: started again, it goes on where it was interrupted; a mutant is run
+anew only if the source of its module has changed, or with ``--again`` if it survived. The working tree is never
+touched: tests run on a copy.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import importlib
 import importlib.util
+import itertools
 import json
 import os
 import random
@@ -106,14 +109,17 @@ class Map:
     seconds: dict[str, float] = field(default_factory=dict)
     executed: dict[str, dict[int, set[str]]] = field(default_factory=dict)
 
-    def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Return the tests that execute the statement of a mutant, quickest first, with their seconds."""
+    def tests(self, mutant: Mutant, budget: float) -> dict[str, float]:
+        """Return the tests that execute the statement of a mutant, quickest first, up to so many seconds in all."""
         lines = range(mutant.lines[0], mutant.lines[1] + 1)
         names = set().union(*(self.executed[mutant.module].get(line, set()) for line in lines))
         chosen = [
             test for test in self.seconds if "" in names or test in names or test.partition("::")[0] in names
         ]  # fmt: skip
-        return {test: self.seconds[test] for test in sorted(chosen, key=self.seconds.__getitem__)}
+        chosen.sort(key=self.seconds.__getitem__)
+        spent = itertools.accumulate(self.seconds[test] for test in chosen)
+        enough = max(sum(so_far <= budget for so_far in spent), 1)
+        return {test: self.seconds[test] for test in chosen[:enough]}
 
 
 class Watch:
@@ -181,14 +187,19 @@ class Chosen:
         signal.setitimer(signal.ITIMER_PROF, 5 * self.seconds[item.nodeid] + 10)
 
 
-def watched(room: str, folder: Path) -> Map:
-    """Run the tests of a room on the original and return which lines each executes."""
+def watched(room: str, folder: Path, cache: Path) -> Map:
+    """Run the tests of a room on the original and return which lines each executes, from `cache` if nothing changed."""
     tests = [*(f"tests/{path}" for path in ROOMS[room].split()), f"{PACKAGE}/{room}"]
-    outcome, _ = run(tests, folder, 3600, Watch(room, folder))
-    if outcome != "survived":
-        log = (folder / "log.txt").read_text(encoding="utf-8")
-        raise SystemExit(f"{log}\nthe tests of {room} fail without any change: {' '.join(tests)}")
-    seconds, executed = json.loads((folder / "map.json").read_text(encoding="utf-8"))
+    files = sorted(path for part in ("src", "tests") for path in (folder / part).rglob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    kept = cache / f"{room.replace('/', ' ').strip()} {digest[:10]}.json"
+    if not kept.exists():
+        outcome, _ = run(tests, folder, 3600, Watch(room, folder))
+        if outcome != "survived":
+            log = (folder / "log.txt").read_text(encoding="utf-8")
+            raise SystemExit(f"{log}\nthe tests of {room} fail without any change: {' '.join(tests)}")
+        shutil.copy(folder / "map.json", kept)
+    seconds, executed = json.loads(kept.read_text(encoding="utf-8"))
     lines = {module: {int(line): set(names) for line, names in at.items()} for module, at in executed.items()}
     return Map(seconds, lines)
 
@@ -201,6 +212,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.05, help="share of every module's mutants that is drawn")
     parser.add_argument("--only", default="", help="run only mutants of modules whose path starts so")
     parser.add_argument("--again", action="store_true", help="run those that survived again")
+    parser.add_argument("--budget", type=float, default=8.0, help="seconds of tests for one mutant, the quickest first")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; go on another time")
     given = parser.parse_args()
     every = {module: mutants_of(module) for module in modules()}
@@ -217,7 +229,10 @@ def main() -> None:
         for mutant in sample:
             if mutant.key in done or not mutant.module.startswith(given.only) or time.monotonic() > end:
                 continue
-            row = asdict(mutant) | _try(mutant, folder, maps)
+            room = next(room for room in ROOMS if mutant.module.startswith(room))
+            if room not in maps:
+                maps[room] = watched(room, folder, given.record.parent)
+            row = asdict(mutant) | _try(mutant, folder, maps[room].tests(mutant, given.budget))
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             file.flush()
             done[mutant.key] = row
@@ -241,12 +256,8 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def _try(mutant: Mutant, folder: Path, maps: dict[str, Map]) -> dict[str, object]:
-    """Run the tests that execute the statement of one mutant."""
-    room = next(room for room in ROOMS if mutant.module.startswith(room))
-    if room not in maps:
-        maps[room] = watched(room, folder)
-    tests = maps[room].tests(mutant)
+def _try(mutant: Mutant, folder: Path, tests: dict[str, float]) -> dict[str, object]:
+    """Run some tests, given with the seconds that each needs, on one mutant."""
     if not tests:
         return {"outcome": "survived", "tests": 0, "seconds": 0.0}
     path = folder / PACKAGE / mutant.module
