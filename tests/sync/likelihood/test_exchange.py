@@ -71,6 +71,26 @@ def test_labels_with_the_largest_share_of_matches_come_first(case):
     assert shares == pytest.approx(sorted(shares, reverse=True))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_count_the_matches_inside_both_labels_and_one_more(seed):
+    # Labels at random: some have no match inside, and the one more decides on the order.
+    rng = np.random.default_rng(seed)
+    problem, truth = datasets.synthetic(8, 6, 0.8, 0.2, rng=seed)
+    problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
+    table = MatchTable.of(problem, 12)
+    rates = log_odds(table, block_counts(table, truth))
+    labels = np.concatenate([rng.permutation(12)[:n] for n in problem.sizes])
+    W = table.matrix(rates.right).toarray()
+    between = np.array([[W[np.ix_(labels == c, labels == e)].sum() for e in range(12)] for c in range(12)])
+    share = {
+        (c, e): between[c, e] / np.sqrt((between[c, c] + 1) * (between[e, e] + 1))
+        for c, e in combinations(range(12), 2) if between[c, e] > 0
+    }  # fmt: skip
+    found = [tuple(pair) for pair in _Entries(table, labels, rates).joined().tolist()]
+    assert found == sorted(share, key=lambda pair: -share[pair])
+    assert (between.diagonal() == 0).any()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_gain_is_that_of_the_cut_and_planted_cuts_are_the_lightest(seed):
     rng = np.random.default_rng(seed)

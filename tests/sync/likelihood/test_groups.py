@@ -88,3 +88,8 @@ def test_groups_are_placed_by_their_matches_with_those_before():
     found = grouped_start(problem, 4, solve).reshape(40, 4)
     assert (found == found[0]).all()
     assert sorted(found[0].tolist()) == [0, 1, 2, 3]
+
+
+def test_who_has_no_matches_has_no_label():
+    problem = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2, 3])
+    assert grouped_start(problem, 2, lambda part, d: np.tile([0, 1], 2)).tolist() == [0, 1, 0, 1, -1, -1, -1]

@@ -82,6 +82,15 @@ def test_rounds_are_told_and_a_stopped_run_reports_those_it_made() -> None:
     assert not found.stopped
 
 
+def test_a_rule_that_merges_nothing_makes_no_round() -> None:
+    two = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 1])  # no point in common
+    told = []
+    found, track = grown_of(two, rules=["triangles", "squares"], callback=told.append)
+    assert (found.n_iter, told, track.tolist()) == (0, [], [0, 1, 2, 3])
+    found, track = grown_of(two, rules=["only choice"], callback=told.append)
+    assert (found.n_iter, len(told), track.tolist()) == (1, 1, [0, 1, 0, 1])
+
+
 def test_clusters_that_are_shut_stay_as_they_are() -> None:
     problem = problem_of(1)
 
@@ -110,7 +119,7 @@ def test_the_heavier_of_two_answers_component_by_component(seed: int) -> None:
 
 
 def test_pieces_of_labels_are_what_matches_connect() -> None:
-    start = np.array([4, 4, 4, 7, 7, -1, -1, 4])
+    start = np.array([0, 0, 0, 7, 7, -1, -1, 0])
     ends = np.array([[0, 1], [1, 3], [3, 4], [5, 6], [2, 7], [0, 5]])
     assert _pieces(start, ends).tolist() == [0, 0, 2, 3, 3, 5, 6, 2]
 

@@ -103,6 +103,7 @@ def test_squares(q: Quotient, hub: int, chunk: int, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("most", [1, 2, 3, 9])
 def test_few_choices(q: Quotient, most: int) -> None:
     np.testing.assert_allclose(rules.few_choices(q, most), Literal(q).few_choices(most))
+    np.testing.assert_allclose(rules.few_choices(q), Literal(q).few_choices(1))
 
 
 def test_parallel_matches_come_before_any_rule(q: Quotient) -> None:
