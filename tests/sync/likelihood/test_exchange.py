@@ -164,3 +164,20 @@ def test_labels_that_did_not_change_are_not_looked_at_again(monkeypatch):
     assert _moves(table, labels, rates, np.zeros(5, dtype=bool)) == []
     monkeypatch.setattr(module, "_WORK", 0)
     assert _moves(table, labels, rates, np.ones(5, dtype=bool)) == []
+
+
+@pytest.mark.parametrize(("n", "tries"), [(1, 1), (2, 3), (3, 4)])
+def test_moves_that_fail_together_are_tried_one_by_one_and_then_no_more(n, tries, monkeypatch):
+    problem, truth = datasets.synthetic(8, 6, 1.0, 0.0, rng=0)
+    table, tried = MatchTable.of(problem, 8), []
+    moves = [module._Move(9.0 - t, 2 * t, 2 * t + 1, np.arange(6) < 3) for t in range(n)]
+    found = iter([moves])
+    monkeypatch.setattr(module, "_moves", lambda *_: next(found, []))
+    monkeypatch.setattr(module, "refine", lambda table, labels, blocks: (tried.append(labels) or labels, 0))
+    labels, value = exchange(table, truth)
+    np.testing.assert_array_equal(labels, truth)
+    assert value == pytest.approx(log_likelihood(table, truth))
+    assert len(tried) == tries
+    changed = [sorted(set(truth[some != truth].tolist())) for some in tried]
+    alone = [[2 * t, 2 * t + 1] for t in range(n)]
+    assert changed == ([list(range(2 * n)), *alone] if n > 1 else alone)

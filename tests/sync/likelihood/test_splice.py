@@ -121,3 +121,32 @@ def test_cycles_that_gain_more_than_half_come_by_their_gain():
     C[2, 3], C[3, 2] = 2.0, 3.0  # gains 3
     C[4, 5], C[5, 4] = 0.25, 0.5  # gains .5, which is not more
     assert [part.tolist() for part in _cycles(names, C)] == [[0, 1, 3, 2, 4, 5, 6], [1, 0, 2, 3, 4, 5, 6]]
+
+
+def test_a_sweep_moves_every_run_that_gains():
+    problem, truth = datasets.shapes.ring(30, 12, error=0.1, rng=100)
+    table = MatchTable.of(problem, 12)
+    turned = truth.copy()
+    for run, by in ((np.arange(5, 10), 3), (np.arange(18, 24), 5)):
+        inside = np.isin(problem.point_objects, run)
+        turned[inside] = (truth[inside] + by) % 12
+    one = _Splicer(table, log_odds(table, block_counts(table, truth)))
+    runs = [np.arange(5, 10), np.arange(18, 24)]
+    np.testing.assert_array_equal(one.sweep(turned, None, runs, careful=False), truth)
+    np.testing.assert_array_equal(
+        one.sweep(turned, None, runs[:1], careful=False)[table.owner < 15], truth[table.owner < 15]
+    )
+    np.testing.assert_array_equal(one.sweep(turned, truth, runs, careful=True), truth)
+
+
+def test_a_careful_sweep_keeps_only_what_is_likelier_than_all_before(monkeypatch):
+    one = splicer()[2]
+    start = np.arange(one.m) % D
+    names = np.roll(np.arange(D), 1)
+    values = iter([0.0, 5.0, 3.0, 5.0, 7.0])  # of the start and of four moves, two of which are not likelier
+    monkeypatch.setattr("stiefelsync.sync.likelihood.splice.log_likelihood", lambda table, labels: next(values))
+    monkeypatch.setattr(_Splicer, "best", lambda self, run, mine, theirs, keep: (1, names, np.ones((D, D)) - np.eye(D)))
+    runs = [np.array([i]) for i in range(4)]
+    found = one.sweep(start, None, runs, careful=True)
+    moved = np.isin(one.table.owner, [0, 3])
+    np.testing.assert_array_equal(found, np.where(moved, names[start], start))
