@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import lgamma
+
 import numpy as np
 import pytest
 
@@ -183,3 +185,60 @@ def test_what_kinds_are_worth_written_out(seed):
         np.testing.assert_allclose(found[:, kind], np.log(same / other))
     wrong = (M - right) / seen.blocks + 0.5
     np.testing.assert_allclose(found[:, 5], np.log(p * wrong / (u0 * v0)))
+
+
+def test_what_weights_add_written_out():
+    """Means of the normal scores of right and wrong matches, each drawn about its estimate, and one variance."""
+    rng = np.random.default_rng(3)
+    z, totals = np.array([-1.2, -0.4, 0.3, 1.4]), np.array([20.0, 30.0, 25.0, 15.0])
+    right = np.array([[4.0, 10.0, 15.0, 14.0], [20.0, 30.0, 25.0, 15.0], [1.0, 0.0, 1.0, 15.0]])
+    noise = np.random.default_rng(3)
+    drawn = noise.standard_normal(3), noise.standard_normal(3)
+    found = _trust(z, right, totals, rng)
+    for c in range(3):
+        wrong = totals - right[c]
+        n, w = right[c].sum(), wrong.sum()
+        one, two = (right[c] @ z) / (n + 1), (wrong @ z) / (w + 1)
+        variance = max((totals @ z**2 - n * one**2 - w * two**2) / totals.sum(), 0.05)
+        one, two = one + drawn[0][c] * np.sqrt(variance / (n + 1)), two + drawn[1][c] * np.sqrt(variance / (w + 1))
+        slope = min(max((one - two) / variance, 0.0), 4.0)
+        np.testing.assert_allclose(found[c], [slope * (x - (one + two) / 2) for x in z])
+
+
+def test_universe_sizes_a_priori_written_out():
+    """(d − 1)! Π B(n_i + 1, d − n_i + 1), and d! / (d − t)! ways to name t tracks by d labels, 1/d a priori."""
+    sizes = np.array([3, 5, 4])
+    prior = _size_prior(sizes, 9)
+    assert np.isneginf(prior[:5]).all()
+    for d in range(5, 10):
+        expected = lgamma(d) + sum(lgamma(n + 1) + lgamma(d - n + 1) - lgamma(d + 2) for n in sizes)
+        assert prior[d] == pytest.approx(expected)
+    # Six labels used of nine: sizes below six are impossible, others have the chances of the formula.
+    member = np.full((30_000, 9, 3), 12)
+    member[:, [0, 2, 3, 5, 6, 8], 0] = np.arange(6)
+    moved, drawn = _resize(member, member < 12, prior, np.random.default_rng(0))
+    assert moved[0, :, 0].tolist() == [0, 1, 2, 3, 4, 5, 12, 12, 12]
+    chance = np.array([np.exp(prior[d] - lgamma(d - 6 + 1)) if d >= 6 else 0.0 for d in range(10)])
+    np.testing.assert_allclose(np.bincount(drawn, minlength=10) / 30_000, chance / chance.sum(), atol=0.01)
+
+
+def test_pairs_of_equal_labels_are_counted_by_kind():
+    problem, _ = datasets.synthetic(6, 4, 0.8, 0.4, rng=5)
+    seen = evidence(MatchTable.of(problem.with_weights(np.arange(1.0, problem.n_matches + 1)), 6))
+    rng, m = np.random.default_rng(0), problem.n_points
+    member = np.full((3, 6, 4), m)
+    for chain in range(3):
+        for i in range(4):
+            own = np.flatnonzero(problem.point_objects == i)
+            member[chain, rng.permutation(6)[: len(own)], i] = own
+    counts = _count(seen, member)
+    for chain in range(3):
+        kinds = [seen.kinds[a, b] for row in member[chain] for t, a in enumerate(row) for b in row[t + 1 :]]
+        assert counts[chain].tolist() == np.bincount(kinds, minlength=counts.shape[1]).tolist()
+    # Classes of weights: as many matches in each, by rank, and the mean normal score of each.
+    z = MatchTable.of(problem.with_weights(np.arange(1.0, problem.n_matches + 1)), 6).weight_scores
+    M = problem.n_matches
+    classes = [rank * min(24, M) // M for rank in range(M)]
+    assert seen.totals.tolist() == np.bincount(classes).tolist()
+    mean = [np.mean([z[t] for t in range(M) if classes[t] == c]) for c in sorted(set(classes))]
+    np.testing.assert_allclose(seen.scores, mean)
