@@ -37,17 +37,20 @@ def slow_witnesses(problem: Matchings) -> list[tuple[int, int, int]]:
 
 
 @given(problems())
-def test_witnesses_are_those_of_the_slow_way(problem: Matchings) -> None:
-    found = witnesses(problem)
-    assert list(zip(found.agree.tolist(), found.differ.tolist(), found.silent.tolist(), strict=True)) == slow_witnesses(
-        problem
-    )
+def test_witnesses_are_those_of_the_slow_way_compiled_or_not(problem: Matchings) -> None:
+    expected = slow_witnesses(problem)
+    for compiled in ("0", "1"):
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("STIEFELSYNC_COMPILED", compiled)
+            found = witnesses(problem)
+        assert list(zip(found.agree.tolist(), found.differ.tolist(), found.silent.tolist(), strict=True)) == expected
 
 
 def test_witnesses_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     problem = Matchings.from_labels(np.concatenate([rng.permutation(60)[:40] for _ in range(6)]), [40] * 6)
     problem = problem.keep(rng.random(problem.n_matches) < 0.7)
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", "0")
     whole = witnesses(problem)
     monkeypatch.setattr(module, "_LOOKUPS_PER_CHUNK", 7)
     parts = witnesses(problem)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, synchronise
+from stiefelsync._kernels.library import library
 from stiefelsync.errors import InputError
 from stiefelsync.matching import neighbour_support as module
 from stiefelsync.matching.neighbour_support import neighbour_support
@@ -56,8 +57,10 @@ def literal_support(x, y, neighbours, tolerance, grid=(0, 0)):
     n = len(x)
 
     def nearest(z, t):
-        # Equally near ones are told apart by their order, which the positions of this test never ask for.
-        return sorted((s for s in range(n) if s != t), key=lambda s: abs(z[s] - z[t]))[:neighbours]
+        # Equally near ones are told apart by their order.
+        return sorted(
+            (s for s in range(n) if s != t), key=lambda s: ((z[s] - z[t]).real ** 2 + (z[s] - z[t]).imag ** 2, s)
+        )[:neighbours]
 
     near = [nearest(x, t) + nearest(y, t) for t in range(n)]
     ratios = [(y[s] - y[t]) / (x[s] - x[t]) for t in range(n) for s in near[t][:: module._EVERY] if x[s] != x[t]]
@@ -109,6 +112,39 @@ def test_what_rounding_does_is_taken_off():
         np.testing.assert_allclose(found[a:b], literal_support(x, y, 5, 0.5, (size[i], size[j])), atol=1e-9)
     assert (found >= plain).all()
     assert np.median(found - plain) > 0.05
+
+
+@pytest.mark.skipif(library() is None, reason="no compiled kernels")
+@pytest.mark.parametrize("neighbours", [1, 3, 8])
+def test_without_the_kernel_it_is_the_same_bit_for_bit(monkeypatch, neighbours):
+    rng = np.random.default_rng(5)
+    problem, _ = views(rng, n=150, wrong=30)
+    rounded = [
+        np.round(problem.coordinates / cell) * cell for cell in (40.0, 400.0)
+    ]  # many equally near, many in one place
+    for place, cell in (
+        (problem.coordinates, 0.0),
+        (moved(problem, rng).coordinates, 0.0),
+        *zip(rounded, (40.0, 400.0), strict=True),
+    ):
+        given = Matchings.from_endpoints(problem.endpoints, problem.sizes, coordinates=place)
+        cells = np.full(problem.n_objects, cell)
+        compiled = neighbour_support(given, neighbours, cell=cells)
+        with monkeypatch.context() as plain:
+            plain.setenv("STIEFELSYNC_COMPILED", "0")
+            np.testing.assert_array_equal(neighbour_support(given, neighbours, cell=cells), compiled)
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
+def test_of_equally_near_matches_the_first_are_asked(monkeypatch, compiled):
+    # On a grid, four neighbours of five: a literal search by distance and number.
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", compiled)
+    at = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
+    there = np.random.default_rng(1).permutation(at)
+    problem = Matchings.from_pairs({(0, 1): np.tile(np.arange(36)[:, None], 2)}, [36, 36], coordinates=[*at, *there])
+    x, y = at @ [1, 1j], there @ [1, 1j]
+    found = neighbour_support(problem, 3, cell=np.zeros(2))
+    np.testing.assert_allclose(found, literal_support(x, y, 3, 0.5), atol=1e-9)
 
 
 def test_points_in_the_same_place_are_each_others_neighbours_not_their_own():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._kernels.library import address, library
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
@@ -87,6 +90,8 @@ def witnesses(matchings: Matchings) -> Witnesses:
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
+    if (compiled := library()) is not None:
+        return _ask(compiled, matchings)
     k, M, ends = max(matchings.n_objects, 1), matchings.n_matches, matchings.endpoints
     objects = matchings.point_objects.astype(np.int64)
     key = np.concatenate([ends[:, 0] * k + objects[ends[:, 1]], ends[:, 1] * k + objects[ends[:, 0]]])
@@ -116,6 +121,19 @@ def witnesses(matchings: Matchings) -> Witnesses:
             a, b = objects[end[alone]], objects[third[alone]]
             known = _find(compared, np.minimum(a, b) * k + np.maximum(a, b))[1]
             silent[ours] += np.bincount(which[alone[known]], minlength=n)
+    return Witnesses(agree, differ, silent)
+
+
+def _ask(compiled: Any, matchings: Matchings) -> Witnesses:
+    """Do what :func:`witnesses` does by the compiled kernel."""
+    agree, differ, silent = found = np.zeros((3, matchings.n_matches), dtype=np.int64)
+    given = (
+        np.ascontiguousarray(matchings.pair_objects, np.int32), np.ascontiguousarray(matchings.pair_start, np.int64),
+        np.ascontiguousarray(matchings.endpoints, np.int64), np.ascontiguousarray(matchings.point_objects, np.int32),
+    )  # fmt: skip
+    sizes = map(ctypes.c_int64, (matchings.n_objects, matchings.n_points, len(given[0])))
+    if compiled.ask_witnesses(*sizes, *(ctypes.c_void_p(address(array)) for array in (*given, *found))):
+        raise MemoryError("no memory for the witnesses of matches")
     return Witnesses(agree, differ, silent)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from stiefelsync._kernels.library import address, library
 from stiefelsync.errors import InputError
 from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
@@ -20,7 +21,6 @@ __all__ = ["SMOOTH", "neighbour_support", "weighed"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 SMOOTH = 0.25
 """Share of matches with a support of ½ or more, below which motion is not smooth and supports mean nothing."""
@@ -29,6 +29,14 @@ _ROUNDS = 5  # of taking the mean
 _ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
 _EVERY = 4  # which of the ratios decide on the commonest
 _MATCHES_PER_CHUNK = 16_000  # arrays of a few megabytes
+_SPARE = 4  # neighbours looked for beyond those wanted, to see whether the last of these is as near as others
+# Borders of the cells, and their centres (cells, 2): the same for the kernel, whatever the processor's logarithm.
+_TANGENTS = np.tan((np.arange(_ANGLES // 4) + 0.5) * (2 * np.pi / _ANGLES))
+_SQUARES = 2.0 ** (np.arange(1, _SCALES) - 0.5 - _SCALES // 2)
+_CENTRES = np.array([
+    (r * np.cos(a), r * np.sin(a))
+    for r in 2.0 ** (np.arange(-_SCALES // 2, _SCALES // 2) / 2) for a in np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
+])  # fmt: skip
 
 
 def neighbour_support(
@@ -89,9 +97,9 @@ def neighbour_support(
         raise InputError("these matches have no coordinates; their neighbours are unknown")
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
-    place = np.where(np.isfinite(matchings.coordinates), matchings.coordinates, np.nan) @ np.array([1, 1j])
-    x, y = place[matchings.endpoints].T
-    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    place = np.asarray(matchings.coordinates, dtype=np.float64)
+    x, y = (place[ends] for ends in matchings.endpoints.T)
+    known = np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1))
     pair = matchings.match_pairs[known]
     known = known[_spread_out(x[known], pair) & _spread_out(y[known], pair)]
     pair = matchings.match_pairs[known]
@@ -102,7 +110,9 @@ def neighbour_support(
     def judged(chunk: slice) -> Floats:
         some = known[chunk]
         pairs = matchings.match_pairs[some]
-        return _support(x[some], y[some], pairs, neighbours, tolerance, cell[matchings.pair_objects[pairs]])
+        first = np.flatnonzero(np.diff(pairs, prepend=-1))
+        cells = cell[matchings.pair_objects[pairs[first]]]
+        return _support(x[some], y[some], np.append(first, len(some)), neighbours, tolerance, cells)
 
     chunks = _chunks(matchings.match_pairs[known])
     with ThreadPoolExecutor(min(len(chunks), workers()) or 1) as pool:
@@ -129,10 +139,10 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings:
     return matchings.keep(some).with_weights(np.maximum(weights, np.finfo(np.float64).tiny)[some])
 
 
-def _spread_out(x: Complexes, pair: Ints) -> NDArray[np.bool_]:
-    """Return which positions, shape (n,), sorted by pair, are not the only ones of their pair."""
+def _spread_out(x: Floats, pair: Ints) -> NDArray[np.bool_]:
+    """Return which positions, shape (n, 2), sorted by pair, are not the only ones of their pair."""
     first = np.flatnonzero(np.diff(pair, prepend=-1))
-    different = x != np.repeat(x[first], np.diff(np.append(first, len(x))))
+    different = (x != np.repeat(x[first], np.diff(np.append(first, len(x))), axis=0)).any(axis=1)
     return (np.bincount(pair[different], minlength=int(pair.max(initial=0)) + 1) > 0)[pair]
 
 
@@ -143,62 +153,82 @@ def _chunks(pair: Ints) -> list[slice]:
     return [slice(a, b) for a, b in pairwise([*first.tolist(), len(pair)])]
 
 
-def _support(x: Complexes, y: Complexes, pair: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
-    """Return the support of matches between the positions x and y, shape (n,), sorted by pair.
+def _support(x: Floats, y: Floats, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+    """Return the support of matches between the positions x and y, (n, 2), pair after pair from `first`, (g + 1,).
 
-    Positions in cells of a grid, shape (n, 2), are uncertain by that much.
+    Positions in cells of a grid, shape (g, 2), are uncertain by that much.
     """
-    group = np.cumsum(np.diff(pair, prepend=pair[0]) != 0)
-    near = np.hstack([_nearest(x, group, neighbours), _nearest(y, group, neighbours)])
-    dx, dy = x[near] - x[:, None], y[near] - y[:, None]
-    some = dx[:, ::_EVERY]
-    ratio = np.divide(dy[:, ::_EVERY], some, out=np.zeros_like(some), where=some != 0)
-    z = _commonest(ratio, group, tolerance)[group]
-    # Squares of lengths: several times as fast as absolute values of complex numbers.
-    dx *= z[:, None]
-    longer = np.maximum(_squared(dx), _squared(dy))
-    dy -= dx
-    difference = _squared(dy)
-    if cells.any():
-        rounding = _ROUNDED * np.hypot(cells[:, 1], np.abs(z) * cells[:, 0])[:, None]
-        difference = np.maximum(np.sqrt(difference) - rounding, 0) ** 2
-    error = np.divide(difference, longer, out=np.ones_like(longer), where=longer > 0)
-    np.sqrt(error, out=error)
+    if (compiled := library()) is None:
+        return _support_plainly(x, y, first, neighbours, tolerance, cells)
+    support = np.empty(len(x))
+    arrays = [np.ascontiguousarray(array) for array in (x, y, first, cells, _TANGENTS, _SQUARES, _CENTRES, support)]
+    at_x, at_y, at_first, at_cells, *others = (ctypes.c_void_p(address(array)) for array in arrays)
+    pairs, asked = ctypes.c_int64(len(first) - 1), ctypes.c_int64(neighbours)
+    much = ctypes.c_double(tolerance), at_cells, ctypes.c_double(_ROUNDED)
+    if compiled.neighbour_support(at_x, at_y, at_first, pairs, asked, *much, *others):
+        raise MemoryError("no memory for the neighbours of matches")
+    return support
+
+
+def _support_plainly(x: Floats, y: Floats, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+    """Do the same without the kernel: the same sums in the same order, by real numbers, which no processor fuses."""
+    group = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    near = np.hstack([_nearest(x, first, neighbours), _nearest(y, first, neighbours)])
+    (ax, bx), (ay, by) = ((p[near] - p[:, None]).transpose(2, 0, 1) for p in (x, y))
+    few = slice(None, None, _EVERY)
+    z = _commonest(ax[:, few], bx[:, few], ay[:, few], by[:, few], group, tolerance)
+    re, im = z[:, group, None]
+    ex, fx = ax * re - bx * im, ax * im + bx * re
+    longer = np.maximum(ex**2 + fx**2, ay**2 + by**2)
+    difference = (ay - ex) ** 2 + (by - fx) ** 2
+    rounding = (_ROUNDED * np.sqrt(cells[:, 1] ** 2 + (z[0] ** 2 + z[1] ** 2) * cells[:, 0] ** 2))[group, None]
+    rounded = np.maximum(np.sqrt(difference) - rounding, 0) ** 2
+    error = np.where(rounding > 0, rounded, difference)
+    error = np.sqrt(np.divide(error, longer, out=np.ones_like(longer), where=longer > 0))
     return np.asarray(np.maximum(0, 1 - error / tolerance).mean(axis=1))
 
 
-def _squared(z: Complexes) -> Floats:
-    """Return the squares of absolute values."""
-    return np.asarray(z.real**2 + z.imag**2)
-
-
-def _nearest(x: Complexes, group: Ints, neighbours: int) -> Ints:
-    """Return for every position the nearest others of its group; shape (n, neighbours)."""
-    points = np.stack([x.real, x.imag, group * (4 * (np.abs(x - x[0]).max() + 1))], axis=1)
+def _nearest(x: Floats, first: Ints, neighbours: int) -> Ints:
+    """Return for every position the nearest others of its group, of equally near ones the first; (n, neighbours)."""
+    n, group = len(x), np.repeat(np.arange(len(first) - 1), np.diff(first))
+    points = np.column_stack([x, group * (4 * (np.abs(x - x[0]).max() + 1))])
     tree = cKDTree(points, compact_nodes=False, balanced_tree=False)  # built once, asked once
-    near: Ints = tree.query(points, k=neighbours + 1)[1]
-    # Each is the nearest to itself; where others lie in the same place it may come later, or not at all.
-    row, column = np.nonzero(near[:, 1:] == np.arange(len(x))[:, None])
-    near[row, column + 1] = near[row, 0]
-    return near[:, 1:]
+    near: Ints = tree.query(points, k=min(neighbours + 1 + _SPARE, n))[1]
+    far = np.sum((x[near] - x[:, None]) ** 2, axis=2)
+    far[(group[near] != group[:, None]) | (near == np.arange(n)[:, None])] = np.inf
+    order = np.lexsort((near, far), axis=1)
+    near, far = np.take_along_axis(near, order, 1), np.take_along_axis(far, order, 1)
+    # All who might be as near as the last are in sight if one in sight is farther, or the whole group is in sight.
+    last = far[:, neighbours - 1]
+    farther = (np.isfinite(far) & (far > (1 + 1e-9) * last[:, None])).any(axis=1)
+    all_of_them = np.isfinite(far).sum(axis=1) == np.diff(first)[group] - 1
+    for i in np.flatnonzero(~farther & ~all_of_them).tolist():
+        a, b = first[group[i]], first[group[i] + 1]
+        apart = np.sum((x[a:b] - x[i]) ** 2, axis=1)
+        apart[i - a] = np.inf
+        near[i, :neighbours] = a + np.argsort(apart, kind="stable")[:neighbours]
+    return near[:, :neighbours]
 
 
-def _commonest(ratio: NDArray[Any], group: Ints, tolerance: float) -> Complexes:
-    """Return for every group the mean of the ratios, shape (n, c), around the fullest cell of angle and scale."""
-    n, group = int(group.max()) + 1, np.repeat(group, ratio.shape[1])
-    ratio = ratio.ravel()
-    group, ratio = group[ratio != 0], ratio[ratio != 0]
-    scale = np.clip(np.rint(np.log2(_squared(ratio))) + _SCALES // 2, 0, _SCALES - 1).astype(np.int64)
-    angle = np.rint(np.angle(ratio) / (2 * np.pi) * _ANGLES).astype(np.int64) % _ANGLES
-    cells = _ANGLES * _SCALES
-    votes = np.bincount(group * cells + scale * _ANGLES + angle, minlength=n * cells).reshape(n, cells)
-    scale, angle = np.divmod(votes.argmax(axis=1), _ANGLES)
-    centre: Complexes = 2.0 ** ((scale - _SCALES // 2) / 2) * np.exp(2j * np.pi * angle / _ANGLES)
+def _commonest(ax: Floats, bx: Floats, ay: Floats, by: Floats, group: Ints, tolerance: float) -> Floats:
+    """Return for every group the mean ratio (ay + i by) / (ax + i bx), (n, c), around the fullest cell; (2, groups)."""
+    n, owner = int(group[-1]) + 1, np.repeat(group, ax.shape[1])
+    length = (ax**2 + bx**2).ravel()
+    some = np.flatnonzero(length > 0)
+    length, owner = length[some], owner[some]
+    re, im = (part.ravel()[some] / length for part in (ay * ax + by * bx, by * ax - ay * bx))
+    some = np.flatnonzero((re != 0) | (im != 0))
+    re, im, owner = re[some], im[some], owner[some]
+    turn = (np.abs(im)[:, None] >= np.abs(re)[:, None] * _TANGENTS).sum(axis=1)
+    turn = np.where(re < 0, _ANGLES // 2 - turn, turn)
+    turn = np.where(im < 0, (_ANGLES - turn) % _ANGLES, turn)
+    scale = np.searchsorted(_SQUARES, re**2 + im**2, side="right")
+    votes = np.bincount((owner * _SCALES + scale) * _ANGLES + turn, minlength=n * _SCALES * _ANGLES).reshape(n, -1)
+    z = _CENTRES[votes.argmax(axis=1)].T
     for _ in range(_ROUNDS):
-        reach = tolerance**2 * _squared(centre)
-        near = np.flatnonzero(_squared(ratio - centre[group]) <= reach[group])
-        owner, close = group[near], ratio[near]
-        real, imag = (np.bincount(owner, part, minlength=n) for part in (close.real, close.imag))
-        count = np.bincount(owner, minlength=n)
-        centre = np.where(count > 0, (real + 1j * imag) / np.maximum(count, 1), centre)
-    return centre
+        reach = tolerance * tolerance * (z[0] ** 2 + z[1] ** 2)
+        near = np.flatnonzero((re - z[0, owner]) ** 2 + (im - z[1, owner]) ** 2 <= reach[owner])
+        count = np.bincount(owner[near], minlength=n)
+        sums = [np.bincount(owner[near], part[near], n) for part in (re, im)]
+        z = np.where(count > 0, sums / np.maximum(count, 1), z)
+    return np.asarray(z)
