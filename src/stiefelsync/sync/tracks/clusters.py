@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from stiefelsync.matching.graph import numbered
+from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, popcount, roots, spread
 
 __all__ = ["Quotient", "conflicting", "contract", "merge", "mutual_best", "prune", "singletons", "untenable"]
@@ -168,6 +169,8 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     if not len(A):
         return bad
     word = q.words
+    if (compiled := kernels.conflicting(q.objects, q.start, word, A, B)) is not None:
+        return compiled
     low, high = q.objects[q.start[:-1]], q.objects[q.start[1:] - 1]
     meet = np.flatnonzero(word[A] & word[B])
     left, right = A[meet], B[meet]
@@ -242,8 +245,10 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
 def _trees(q: Quotient, gain: Floats) -> Ints:
     """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
     candidates = np.flatnonzero(gain > 0)
-    A, B = q.A[candidates], q.B[candidates]
-    best_of_A, best_of_B = _best(A, B, gain[candidates], q.n)
+    A, B, gain = q.A[candidates], q.B[candidates], gain[candidates]
+    if (found := kernels.tree_of(A, B, _priority(gain), q.start, q.objects)) is not None:
+        return found
+    best_of_A, best_of_B = _best(A, B, gain, q.n)
     from_A, from_B, pairs = (np.flatnonzero(best) for best in (best_of_A, best_of_B, best_of_A & best_of_B))
     tree = np.arange(q.n)
     tree[A[from_A]] = B[from_A]
@@ -271,15 +276,21 @@ def mutual_best(A: Ints, B: Ints, gain: Floats, n: int) -> Bools:
 
 def _best(A: Ints, B: Ints, gain: Floats, n: int) -> tuple[Bools, Bools]:
     """Return which edges are the best of their end A, and which of their end B."""
-    # One integer orders the edges: gain first (the bits of a positive float sort like it), then a shuffled number, so
-    # that ties make short trees instead of long chains.
-    priority = np.arange(len(A)) * _SHUFFLE
-    priority &= (1 << _BITS) - 1
-    priority |= gain.astype(np.float32).view(np.int32).astype(np.int64) << _BITS
+    priority = _priority(gain)
     best = np.full(n, -1, dtype=np.int64)
     np.maximum.at(best, A, priority)
     np.maximum.at(best, B, priority)
     return best[A] == priority, best[B] == priority
+
+
+def _priority(gain: Floats) -> Ints:
+    """Return numbers that order edges, (E,): gain first, then a shuffled number: ties make short trees, not chains."""
+    priority = np.arange(len(gain)) * _SHUFFLE
+    priority &= (1 << _BITS) - 1
+    priority |= (
+        gain.astype(np.float32).view(np.int32).astype(np.int64) << _BITS
+    )  # bits of a positive float sort like it
+    return priority
 
 
 def _broken(q: Quotient, tree: Ints, clusters: Ints) -> Bools:
@@ -300,6 +311,8 @@ def _broken(q: Quotient, tree: Ints, clusters: Ints) -> Bools:
 
 def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
     """Return the edges between different clusters, each once and sorted, with summed counts and weights."""
+    if (found := kernels.contracted(A, B, count, weight, n)) is not None:
+        return found
     between = np.flatnonzero(A != B)
     A, B = A[between], B[between]
     low, high = np.minimum(A, B), np.maximum(A, B)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stiefelsync.sync.tracks import kernels
+
 __all__ = ["find", "ordered", "popcount", "roots", "runs", "spread"]
 
 Ints = NDArray[np.int64]
@@ -92,6 +94,8 @@ def ordered(*keys: NDArray[np.integer[Any]]) -> Ints:
     largest = max(int(key.max(initial=0)) for key in keys)
     if n < _FEW or n > _MOST or largest > min(_WIDE * n, _MOST):
         return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+    if (order := kernels.order_by(keys, [int(key.max(initial=0)) for key in keys])) is not None:
+        return order
     order, ends = np.arange(n, dtype=np.int32), np.array([0, n], dtype=np.int32)
     for passes, key in enumerate(reversed(keys)):
         columns = (key[order] if passes else key).astype(np.int32)

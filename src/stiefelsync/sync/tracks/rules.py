@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.clusters import Quotient, conflicting
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, runs, spread
 
@@ -67,6 +68,8 @@ def triangle_counts(A: Ints, B: Ints, n: int) -> Ints:
     >>> triangle_counts(np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3]), 4).tolist()
     [1, 1, 1, 0]
     """
+    if (counted := kernels.triangle_counts(A, B, n)) is not None:
+        return counted
     key = A * n + B
     out = np.append(0, np.cumsum(np.bincount(A, minlength=n)))
     paths = np.diff(out)[B]

@@ -1,0 +1,86 @@
+"""Compiled forms of what growing tracks does in NumPy, with the same results; None where there are none."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync._kernels.library import address, library
+
+__all__ = ["conflicting", "contracted", "order_by", "tree_of", "triangle_counts"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_MOST = 2**31 - 2  # entries that 32 bits can count
+
+
+def order_by(keys: tuple[NDArray[Any], ...], most: list[int]) -> Ints | None:
+    """Return the order of entries by one key or by two, (n,) each, the first one first; keys from 0 to `most`."""
+    n = len(keys[0])
+    if (found := library()) is None or len(keys) > 2 or n > _MOST:
+        return None
+    order = np.empty(n, dtype=np.int64)
+    arrays = [np.ascontiguousarray(key, dtype=np.int64) for key in keys]
+    minor = _at(arrays[1]) if len(arrays) > 1 else None
+    if found.order_by(_at(arrays[0]), minor, _number(n), _at(np.array(most, dtype=np.int64)), _at(order)):
+        raise MemoryError("no memory for sorting")
+    return order
+
+
+def contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats] | None:
+    """Return the edges between different ones of n clusters, each once and sorted, with summed counts and weights."""
+    if (found := library()) is None or max(len(A), n) > _MOST:
+        return None
+    A, B, count = (np.array(part, np.int64) for part in (A, B, count))
+    weight = np.array(weight, np.float64)
+    found.contract_edges.restype = ctypes.c_int64
+    left = found.contract_edges(_at(A), _at(B), _at(count), _at(weight), _number(len(A)), _number(n))
+    if left < 0:
+        raise MemoryError("no memory for the edges between clusters")
+    return A[:left].copy(), B[:left].copy(), count[:left].copy(), weight[:left].copy()  # the rest may go
+
+
+def triangle_counts(A: Ints, B: Ints, n: int) -> Ints | None:
+    """Count the triangles through every edge, (E,), of a graph of n vertices."""
+    if (found := library()) is None:
+        return None
+    support, ends = np.zeros(len(A), dtype=np.int64), [np.ascontiguousarray(end, np.int64) for end in (A, B)]
+    if found.count_edge_triangles(*map(_at, ends), _number(len(A)), _number(n), _at(support)):
+        raise MemoryError("no memory for triangles")
+    return support
+
+
+def conflicting(objects: Ints, start: Ints, words: NDArray[np.uint64], A: Ints, B: Ints) -> Bools | None:
+    """Return for pairs of clusters, (E,), whether both hold a point of the same object."""
+    if (found := library()) is None:
+        return None
+    bad = np.empty(len(A), dtype=bool)
+    arrays = [np.ascontiguousarray(array) for array in (objects, start, words, A, B)]
+    found.find_conflicts(*map(_at, arrays), _number(len(A)), _at(bad))
+    return bad
+
+
+def tree_of(A: Ints, B: Ints, priority: Ints, start: Ints, objects: Ints) -> Ints | None:
+    """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
+    if (found := library()) is None:
+        return None
+    n, k = len(start) - 1, int(objects.max(initial=-1)) + 1
+    tree = np.empty(n, dtype=np.int64)
+    A, B, priority, start, objects = (np.ascontiguousarray(array) for array in (A, B, priority, start, objects))
+    sizes = _number(len(A)), _at(start), _at(objects), _number(n), _number(k)
+    if found.grow_trees(_at(A), _at(B), _at(priority), *sizes, _at(tree)):
+        raise MemoryError("no memory for merging clusters")
+    return tree
+
+
+def _at(array: NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(address(array))
+
+
+def _number(value: int) -> ctypes.c_int64:
+    return ctypes.c_int64(value)

@@ -1,0 +1,82 @@
+"""What is compiled gives the same answers as NumPy, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stiefelsync import datasets, synchronise
+from stiefelsync._kernels.library import library
+from stiefelsync.sync.tracks import clusters, kernels
+from stiefelsync.sync.tracks.integer_arrays import ordered
+from stiefelsync.sync.tracks.rules import triangle_counts
+
+pytestmark = pytest.mark.skipif(library() is None, reason="no compiled kernels")
+
+
+def both(monkeypatch, function):
+    """Return what a function returns with kernels and without."""
+    compiled = function()
+    with monkeypatch.context() as plain:
+        plain.setenv("STIEFELSYNC_COMPILED", "0")
+        return compiled, function()
+
+
+@pytest.mark.parametrize("weights", ["none", "few", "many"])
+@pytest.mark.parametrize("wrong", [0.1, 0.5])
+def test_labels_and_account_do_not_depend_on_it(monkeypatch, wrong, weights):
+    rng = np.random.default_rng(3)
+    problem, _ = datasets.scene(2000, 90, 200, 400, wrong=wrong, missing=0.3, rng=7)
+    if weights != "none":
+        problem = problem.with_weights(
+            rng.choice([0.25, 0.5], problem.n_matches) if weights == "few" else rng.random(problem.n_matches) + 0.1
+        )
+    one, two = both(monkeypatch, lambda: synchronise(problem, method="tracks").outcome)
+    np.testing.assert_array_equal(one.labels, two.labels)
+    assert one.details == two.details
+    assert one.n_iter == two.n_iter
+
+
+def graph(rng, n=300, edges=6000):
+    A, B = rng.integers(n, size=(2, edges))
+    return A, B, rng.integers(1, 4, edges), rng.random(edges)
+
+
+def test_parts(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, B, count, weight = graph(rng)
+    given = [array.copy() for array in (A, B, count, weight)]
+    one, two = both(monkeypatch, lambda: clusters._contracted(A, B, count, weight, 300))
+    for part, other in zip(one, two, strict=True):
+        np.testing.assert_array_equal(part, other)
+        assert part.dtype == other.dtype
+    for before, after in zip(given, (A, B, count, weight), strict=True):  # nothing was written where it was read
+        np.testing.assert_array_equal(before, after)
+    np.testing.assert_array_equal(*both(monkeypatch, lambda: triangle_counts(one[0], one[1], 300)))
+    assert triangle_counts(one[0], one[1], 300).max() > 0
+    for keys in ((A,), (A, B)):
+        np.testing.assert_array_equal(*both(monkeypatch, lambda keys=keys: ordered(*keys)))
+
+
+def test_conflicts_of_objects_beyond_sixty_four(monkeypatch):
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 6, 400)
+    objects = np.concatenate([np.sort(rng.choice(200, size, replace=False)) for size in sizes])
+    start, nothing = np.append(0, np.cumsum(sizes)), np.empty(0, dtype=np.int64)
+    q = clusters.Quotient(
+        np.arange(len(objects)), objects, start, nothing, nothing, nothing, np.empty(0), np.zeros(400, dtype=bool)
+    )
+    A, B = rng.integers(400, size=(2, 3000))
+    expected = [
+        bool(set(objects[start[a] : start[a + 1]]) & set(objects[start[b] : start[b + 1]]))
+        for a, b in zip(A, B, strict=True)
+    ]
+    for found in both(monkeypatch, lambda: clusters.conflicting(q, A, B)):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_without_edges(monkeypatch):
+    nothing = np.empty(0, dtype=np.int64)
+    for edges in both(monkeypatch, lambda: clusters._contracted(nothing, nothing, nothing, np.empty(0), 3)):
+        assert [len(part) for part in edges] == [0, 0, 0, 0]
+    assert kernels.tree_of(nothing, nothing, nothing, np.arange(4), np.arange(3)).tolist() == [0, 1, 2]
