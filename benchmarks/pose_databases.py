@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.sync.tracks.keypoints import find_keypoints
 
-__all__ = ["DATABASES", "SCENES", "make", "shuffle_out", "thin"]
+__all__ = ["DATABASES", "SCENES", "make", "rewire", "shuffle_out", "thin"]
 
 SCENES = {"fountain": "strecha/fountain-P11", "entry": "strecha/entry-P10", "herz-jesu": "herz-jesu-p8"}
 MAX_IMAGES = 2147483647
@@ -120,6 +120,12 @@ def make(data: Path, scene: str, name: str, path: Path) -> None:
     path.chmod(0o644)
     with _changing(path) as connection:
         change(connection, np.random.default_rng(0))
+
+
+def rewire(path: Path, share: float) -> None:
+    """Rewire a share of every pair's matches of a database, on top of what is wrong in it."""
+    with _changing(path) as connection:
+        _rewired(share)(connection, np.random.default_rng(0))
 
 
 def thin(path: Path, draw: int, share: float = 0.01) -> None:

@@ -23,11 +23,11 @@ from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
+from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support
 from stiefelsync.report import page
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
-from stiefelsync.sync.synchronise import synchronise
+from stiefelsync.sync.synchronise import choose, synchronise
 from stiefelsync.sync.tracks.changes import carry_over
 
 __all__ = ["Cleaned", "clean"]
@@ -111,7 +111,7 @@ def clean(
     input: Name,
     output: Name,
     *,
-    method: str | Method | Callable[..., Outcome] = DEFAULT,
+    method: str | Method | Callable[..., Outcome] | None = None,
     universe: str | int = "auto",
     report: Name | None = None,
     plot: Name | None = None,
@@ -137,7 +137,8 @@ def clean(
     input, output
         File to read, which is never modified, and file to write.
     method, universe, rng, callback
-        As of :func:`~stiefelsync.synchronise`.
+        As of :func:`~stiefelsync.synchronise`. None, for the method, is "accurate", or "tracks" where the input holds
+        keypoints of photographs (COLMAP, hloc, correspondences) and neighbouring matches move alike.
     report
         Web page to write, which shows what changed; `images` is a folder of photographs for it, `title` its headline.
     plot
@@ -184,7 +185,7 @@ def clean(
     began = time.perf_counter()
     if before_verification:
         options = _before_verification(as_path(input), format) | options
-    chosen = _chosen(method, universe, options)
+    chosen = _chosen(DEFAULT if method is None else method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
         outputs=[report, plot], reads=[images, start], force=force,
@@ -196,6 +197,8 @@ def clean(
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given)
     else:
+        if method is None:
+            chosen = _left_to_us(problem, chosen, universe, route)
         first = None if start is None else _labels(Path(start), problem)
         result = synchronise(problem, universe, method=chosen, start=first, rng=rng, callback=callback, **given)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
@@ -212,23 +215,34 @@ def clean(
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
     lost, advice, next_command = route.words(content.matchings, written, photographs)
+    advice += _on_method(result, unasked=method is None and chosen.name == "tracks")
     if problem.weights is not None and content.matchings.weights is None and written is None:
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(lost), certificate,
-        (*advice, *_on_method(result)), next_command, time.perf_counter() - began,
+        tuple(advice), next_command, time.perf_counter() - began,
     )  # fmt: skip
 
 
-def _on_method(result: Synchronisation) -> list[str]:
-    """Return a sentence on positions that the method did not look at, though neighbouring matches move alike."""
-    if result.method not in ("accurate", "fast") or result.input.coordinates is None:
-        return []
-    support = neighbour_support(result.input)
-    known = support[np.isfinite(support)]
-    if not len(known) or np.mean(known >= 0.5) < SMOOTH:
-        return []
-    return [f"Method {result.method} does not look at positions, which say much here; --method tracks does."]
+def _left_to_us(problem: Matchings, usual: Method, universe: str | int, route: Route) -> Method:
+    """Return `tracks`, which looks at positions, for keypoints of photographs that move alike; else what is usual."""
+    free = universe == "auto" and not route.options["other"] and route.reader.photographs
+    if not free or choose(problem, universe, usual, {})[0] is not usual:  # which hands over to `tracks` by itself
+        return usual
+    return find_method("tracks") if _moves_alike(problem) else usual
+
+
+def _moves_alike(problem: Matchings) -> bool:
+    return problem.coordinates is not None and problem.n_matches > 0 and is_smooth(neighbour_support(problem))
+
+
+def _on_method(result: Synchronisation, *, unasked: bool) -> list[str]:
+    """Return a sentence on positions: that they were looked at unasked, or that they were not though they say much."""
+    if unasked:
+        return ["Method tracks was chosen: positions say much here, and --method accurate does not look at them."]
+    if result.method in ("accurate", "fast") and _moves_alike(result.input):
+        return [f"Method {result.method} does not look at positions, which say much here; --method tracks does."]
+    return []
 
 
 def _labels(path: Path, problem: Matchings) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +46,7 @@ def test_keypoints_on_a_grid_are_moved_on_demand(tmp_path: Path, cols: int) -> N
     assert kept.written.moved == 0
     (said,) = (text for text in kept.advice if "grid of 8 px" in text)
     assert "refine=true" in said
+    assert not any("global mapper" in text for text in kept.advice)
     done = clean(tmp_path / "database.db", tmp_path / "moved.db", method="tracks", refine=True)
     assert not any("grid" in text for text in done.advice)
     assert done.as_dict()["keypoints_moved"] == done.written.moved > 2 * N
@@ -92,6 +94,31 @@ def test_a_trigger_on_keypoints_is_refused(tmp_path: Path) -> None:
         opened.execute("CREATE TRIGGER t AFTER UPDATE ON keypoints BEGIN DELETE FROM images; END")
     with pytest.raises(FormatError, match="trigger"):
         clean(tmp_path / "database.db", tmp_path / "clean.db", method="tracks", refine=True)
+
+
+def test_tracks_is_chosen_for_photographs_only_and_only_where_nobody_else_chose(tmp_path: Path) -> None:
+    given = problem(0.0)
+    build(tmp_path / "database.db", given, given)
+    io.write(given, tmp_path / "points.npz")
+
+    def chosen(name: str, **options: Any) -> tuple[str, str]:
+        done = clean(tmp_path / name, tmp_path / f"clean-{name}", force=True, **options)
+        return done.result.method, " ".join(done.advice)
+
+    method, said = chosen("database.db")
+    assert method == "tracks"
+    assert "Method tracks was chosen" in said
+    assert chosen("points.npz")[0] == "accurate"
+    for options in ({"method": "accurate"}, {"universe": 2 * N}, {"n_init": 2}):
+        method, said = chosen("database.db", **options)
+        assert method == "accurate"
+        assert "--method tracks does" in said
+    assert "was chosen" not in chosen("database.db", method="tracks")[1]
+    shuffled = np.random.default_rng(0).permutation(given.n_points)  # positions that say nothing
+    about = {"names": given.names, "coordinates": given.coordinates[shuffled]}
+    elsewhere = Matchings.from_endpoints(given.endpoints, given.sizes, **about)
+    build(tmp_path / "shuffled.db", elsewhere, elsewhere)
+    assert chosen("shuffled.db")[0] == "accurate"
 
 
 def test_it_is_told_that_only_tracks_looks_at_positions(tmp_path: Path) -> None:

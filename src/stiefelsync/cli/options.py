@@ -68,11 +68,11 @@ Unused = Annotated[
     typer.Option("--seed", metavar="N", min=0, help="Taken by every verb; this one draws nothing at random."),
 ]
 Method = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--method",
         metavar="NAME",
-        help="One of those listed by: stiefelsync methods.",
+        help="One of those listed by: stiefelsync methods; by default accurate, or tracks for photographs.",
         autocompletion=lambda: list(METHODS),
     ),
 ]

@@ -30,7 +30,7 @@ from stiefelsync.cli.options import (
 )
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.errors import counted
-from stiefelsync.sync.method import DEFAULT, METHODS
+from stiefelsync.sync.method import METHODS
 
 __all__ = ["run"]
 
@@ -38,7 +38,7 @@ __all__ = ["run"]
 def run(
     input: Input,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)],
-    method: Method = DEFAULT,
+    method: Method = None,
     universe: Universe = "auto",
     format: Format = None,
     to: To = None,

@@ -122,6 +122,8 @@ class Format:
         Whether it holds tracks, and with them all that follows from the matches, asked for or not.
     copies
         Whether it writes a changed copy of a file of its own, where it is given one.
+    photographs
+        Whether its points are keypoints of photographs.
     files
         Names of the options that name further files to read.
     load
@@ -146,6 +148,7 @@ class Format:
     adds: bool = True
     whole: bool = False
     copies: bool = False
+    photographs: bool = False
     files: tuple[str, ...] = ()
     load: Callable[..., tuple[Matchings, object]] | None = None
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None

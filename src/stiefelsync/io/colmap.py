@@ -354,6 +354,7 @@ COLMAP = register(
         partial(losses, where="A COLMAP database", weights=False),
         adds=False,
         copies=True,
+        photographs=True,
         load=load,
         next_command=_go_on,
         check_comparable=check_same_table,

@@ -243,5 +243,6 @@ CORRESPONDENCES = register(
         read,
         write,
         loses,
+        photographs=True,
     )
 )

@@ -339,6 +339,7 @@ HLOC = register(
         loses,
         adds=False,
         copies=True,
+        photographs=True,
         files=("features",),
         advice=_advice,
         next_command=lambda path, written, images: next_command(path, images="IMAGES" if images is None else images),

@@ -14,7 +14,7 @@ from stiefelsync.matching.doubt import doubt, witnesses
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
-from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support
+from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support
 
 __all__ = ["FEW", "NEAR", "Inspection", "are_normalised", "inspect"]
 
@@ -166,8 +166,7 @@ def _doubts(matchings: Matchings) -> tuple[float | None, float | None, int | Non
     if matchings.coordinates is None or not matchings.n_matches:
         return None, None, None
     support = neighbour_support(matchings)
-    known = np.isfinite(support)
-    if not known.any() or np.mean(support[known] >= 0.5) < SMOOTH:
+    if not is_smooth(support):
         return None, None, None
     asked, alone = witnesses(matchings), support == 0
     kept = ~alone & (asked.differ <= asked.agree)

@@ -17,13 +17,12 @@ from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.threads import workers
 
-__all__ = ["SMOOTH", "neighbour_support", "weighed"]
+__all__ = ["is_smooth", "neighbour_support", "weighed"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SMOOTH = 0.25
-"""Share of matches with a support of ½ or more, below which motion is not smooth and supports mean nothing."""
+_SMOOTH = 0.25  # share of matches with a support of ½ or more
 _ANGLES, _SCALES = 16, 16  # cells for the ratio of offsets: 22.5 degrees, and a factor of √2 from 1/16 to 16
 _ROUNDS = 5  # of taking the mean
 _ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
@@ -122,6 +121,20 @@ def neighbour_support(
                 pool.shutdown(cancel_futures=True)
                 break
     return support
+
+
+def is_smooth(support: Floats) -> bool:
+    """Return whether neighbouring matches move alike: else supports, (M,) with NaN where unknown, mean nothing.
+
+    They do if a quarter of those known are ½ or more.
+
+    Examples
+    --------
+    >>> is_smooth(np.array([0.9, 0.1, 0.0, np.nan])), is_smooth(np.array([np.nan]))
+    (True, False)
+    """
+    known = support[np.isfinite(support)]
+    return len(known) > 0 and bool(np.mean(known >= 0.5) >= _SMOOTH)
 
 
 def weighed(matchings: Matchings, support: Floats) -> Matchings:

@@ -14,7 +14,7 @@ from stiefelsync.matching import doubt as doubts
 from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import SMOOTH, neighbour_support, weighed
+from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support, weighed
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.decisions import TracksDetails
@@ -182,8 +182,7 @@ def prepare(
         found = neighbour_support(
             matchings, neighbours, cell=cell, progress=lambda done, n: report(Progress("neighbours", done, n))
         )
-        known = found[np.isfinite(found)]
-        if not report.stopped and len(known) and np.mean(known >= 0.5) >= SMOOTH:
+        if not report.stopped and is_smooth(found):
             matches, alone, support, smooth = weighed(matchings, found), found == 0, found, True
     places, coarse = _places(matchings.coordinates, matchings.offsets, cell, copies)
     return Prepared(matches, alone, places, report, support, smooth, coarse)
