@@ -3,7 +3,8 @@
 
 typedef struct {
     int64_t k, d, m;
-    const int64_t *first, *i, *j; /* (d * d + 1,) where the entries of a pair of labels begin; (n,) objects that they join */
+    const int64_t *first;         /* (d * d + 1,) where the entries of a pair of labels begin */
+    const int32_t *i, *j;         /* (n,) objects that they join */
     const double *right;          /* (n,) what they are worth */
     const int64_t *where;         /* (d, k) the point of a label in an object, m for none */
     const double *X;              /* (m + 1, k) what being seen is worth, or null and */
@@ -95,10 +96,12 @@ API int hopeful_pairs(const Entries *s, const int64_t *pairs, int64_t count, uin
     return 0;
 }
 
-/* Sort the entries of W, CSR, by the labels that they join, the smaller one first; `at` is `first` without its last. With
-   `i` null they are only counted, into first[label * d + label + 1]. */
-API void sort_entries(int64_t m, int64_t d, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
-                      const int64_t *labels, const double *right, int64_t *at, int64_t *key, int64_t *i, int64_t *j, double *sorted) {
+/* Sort the entries of W, CSR, by the labels that they join, the smaller one first; `at` is `first` without its last. What
+   those of a pair of labels are worth goes to across, (d, d), and what those within a label are worth to an object to
+   inside, (d, k), both zeros before. With `i` null entries are only counted, into first[label * d + label + 1]. */
+API void sort_entries(int64_t m, int64_t d, int64_t k, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
+                      const int64_t *labels, const double *right, int64_t *at, int32_t *i, int32_t *j, double *sorted,
+                      double *across, double *inside) {
     for (int64_t a = 0; a < m; a++) {
         const int64_t one = labels[a];
         if (one < 0) continue;
@@ -111,10 +114,11 @@ API void sort_entries(int64_t m, int64_t d, const int32_t *indptr, const int32_t
                 continue;
             }
             const int64_t to = at[which]++;
-            key[to] = which;
-            i[to] = owner[a];
-            j[to] = owner[indices[e]];
+            i[to] = (int32_t)owner[a];
+            j[to] = (int32_t)owner[indices[e]];
             sorted[to] = right[e];
+            across[which] += right[e];
+            if (one == two) inside[one * k + owner[a]] += right[e];
         }
     }
 }

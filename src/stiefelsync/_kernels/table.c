@@ -92,3 +92,21 @@ API void scale_entries(int64_t m, const int32_t *indptr, const int32_t *indices,
             else single[e] = (float)value;
         }
 }
+
+/* Rows of (N + diag(shift)) S, (m, width), N in CSR and S with one sign in every row. Sums are made in double precision. */
+#define SKETCH(NAME, REAL)                                                                                                  \
+    API int NAME(int64_t m, int64_t width, const int32_t *indptr, const int32_t *indices, const REAL *data,                 \
+                 const REAL *shift, const int64_t *column, const REAL *sign, REAL *out) {                                   \
+        double *sum = malloc((size_t)(width > 0 ? width : 1) * sizeof *sum);                                                \
+        if (!sum) return -1;                                                                                                \
+        for (int64_t r = 0; r < m; r++, out += width) {                                                                     \
+            memset(sum, 0, (size_t)width * sizeof *sum);                                                                    \
+            for (int32_t e = indptr[r]; e < indptr[r + 1]; e++) sum[column[indices[e]]] += data[e] * sign[indices[e]];      \
+            sum[column[r]] += shift[r] * sign[r];                                                                           \
+            for (int64_t c = 0; c < width; c++) out[c] = (REAL)sum[c];                                                      \
+        }                                                                                                                   \
+        free(sum);                                                                                                          \
+        return 0;                                                                                                           \
+    }
+SKETCH(sketch_f32, float)
+SKETCH(sketch_f64, double)

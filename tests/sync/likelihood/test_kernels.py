@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from stiefelsync.sync.likelihood.mean_field import sinkhorn
 from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.tree import agreement
-from stiefelsync.sync.methods._spectral_start import _normalised
+from stiefelsync.sync.methods._spectral_start import _normalised, _sketch
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
 
@@ -113,7 +114,7 @@ def test_exchange_looks_at_the_same_pairs_of_labels(name: str, monkeypatch: pyte
     for start in starts(table, truth):
         rates = log_odds(table, block_counts(table, start))
         compiled, plain = both(monkeypatch, lambda start=start, rates=rates: _Entries(table, start, rates))
-        for field in ("first", "key", "i", "j", "right"):
+        for field in ("first", "i", "j", "right", "across", "inside"):
             assert np.array_equal(getattr(compiled, field), getattr(plain, field))
         pairs = plain.joined()
         assert compiled.hopeful(pairs).tolist() == plain.hopeful(pairs).tolist()
@@ -155,7 +156,11 @@ def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: 
         assert np.array_equal(one, two)
         assert one.any()
     for dtype in (np.float32, np.float64):
-        one, two = both(monkeypatch, lambda dtype=dtype: _normalised(table.matrix(values), s, dtype).data)
+        one, two = both(monkeypatch, lambda dtype=dtype: _normalised(table.matrix(values), s, dtype))
+        assert one.dtype == two.dtype == dtype
+        assert np.array_equal(one.data, two.data)
+        sketch = partial(_sketch, one, s.astype(dtype), 7)
+        one, two = both(monkeypatch, lambda sketch=sketch: sketch(np.random.default_rng(1)))
         assert one.dtype == two.dtype == dtype
         assert np.array_equal(one, two)
 

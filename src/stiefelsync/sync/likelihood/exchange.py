@@ -13,7 +13,7 @@ from scipy import linalg
 from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import refine
-from stiefelsync.sync.likelihood.kernels import hopeful_pairs, sorted_entries
+from stiefelsync.sync.likelihood.kernels import Sorted, hopeful_pairs, sorted_entries
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood, log_odds
 
@@ -125,7 +125,7 @@ class _Entries:
         self.table, self.rates, self.d, self.k = table, rates, table.d, table.matchings.n_objects
         self.library = library()
         sort = _sorted if self.library is None else partial(sorted_entries, self.library)
-        self.first, self.key, self.i, self.j, self.right = sort(table, labels, rates.right)
+        self.first, self.i, self.j, self.right, self.across, self.inside = sort(table, labels, rates.right)
         # The point of every label in every object; the last row of X is for labels an object does not hold.
         self.where = np.full((self.d, self.k), table.matchings.n_points)
         known = np.flatnonzero(labels >= 0)
@@ -137,15 +137,11 @@ class _Entries:
 
     def joined(self) -> Ints:
         """Return the pairs of different labels that matches join, those with the largest share of matches first."""
-        first = np.flatnonzero(np.diff(self.key, prepend=-1))
-        key, weight = self.key[first], np.add.reduceat(self.right, first) if len(first) else self.right
-        one, two = key // self.d, key % self.d
-        inner = np.zeros(self.d)
-        inner[one[one == two]] = weight[one == two]
-        keep = one != two
-        share = weight[keep] / np.sqrt((inner[one] + 1) * (inner[two] + 1))[keep]
-        order = np.argsort(-share, kind="stable")
-        return np.stack([one[keep], two[keep]], axis=1)[order]
+        some = np.diff(self.first).reshape(self.d, self.d) > 0
+        one, two = np.nonzero(np.triu(some, 1))
+        inner = np.diag(self.across) + 1
+        share = self.across[one, two] / np.sqrt(inner[one] * inner[two])
+        return np.stack([one, two], axis=1)[np.argsort(-share, kind="stable")]
 
     def holders(self, pairs: Ints) -> Ints:
         """Return how many objects hold one of two labels, shape (P,), for pairs of them, (P, 2)."""
@@ -172,12 +168,9 @@ class _Entries:
 
     def _contested(self, pairs: Ints) -> NDArray[np.bool_]:
         """Return the first test of :func:`lightest_cut` where all hold all labels, so that matches alone count."""
-        same = self.key // self.d == self.key % self.d
-        cell = (self.key[same] // self.d) * self.k + self.i[same]
-        inside: Any = np.bincount(cell, self.right[same], minlength=self.d * self.k).reshape(self.d, self.k)
-        across: Any = np.bincount(self.key, self.right, minlength=self.d**2)
-        least = [(inside[one] + inside[two]).min() for one, two in pairs.tolist()]
-        return np.asarray(2 * across[pairs @ [self.d, 1]] >= _HOPE * np.array(least))
+        one, two = pairs.T
+        least = (self.inside[one] + self.inside[two]).min(axis=1, initial=np.inf)
+        return np.asarray(2 * self.across[one, two] >= _HOPE * least)
 
     def _couplings(self, pairs: Ints) -> tuple[Floats, NDArray[np.bool_]]:
         """Return :meth:`coupling` of pairs, (P, 2), between all objects, (P, k, k), and who holds a label, (P, k)."""
@@ -227,18 +220,23 @@ class _Entries:
         return objects, J
 
 
-def _sorted(table: MatchTable, labels: Ints, right: Floats) -> tuple[Ints, Ints, Ints, Ints, Floats]:
-    """Return the entries of W by the pair of labels they join: where each pair begins, pair, both objects, worth."""
-    d = table.d
+def _sorted(table: MatchTable, labels: Ints, right: Floats) -> Sorted:
+    """Return the entries of W by the pair of labels they join, and what pairs of labels and objects are worth."""
+    d, k = table.d, table.matchings.n_objects
     one, two = np.repeat(labels, np.diff(table.indptr)), labels.take(table.indices)
     keep = np.flatnonzero((one >= 0) & (one <= two))
     key = (one * d + two)[keep]
     if d**2 <= 1 << 16:
         key = key.astype(np.uint16)  # sorted by counting
     keep = keep[np.argsort(key, kind="stable")]
-    key = one[keep] * d + two[keep]
+    one, two = one[keep], two[keep]
+    key = one * d + two
     first = np.searchsorted(key, np.arange(d**2 + 1))
-    return first, key, table.row_objects[keep], table.partners[keep], right[keep]
+    i, j = (x[keep].astype(np.int32) for x in (table.row_objects, table.partners))
+    right, own = right[keep], one == two
+    across: Any = np.bincount(key, right, minlength=d**2)
+    inside: Any = np.bincount(one[own] * k + i[own], right[own], minlength=d * k)
+    return Sorted(first, i, j, right, across.reshape(d, d), inside.reshape(d, k))
 
 
 def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:

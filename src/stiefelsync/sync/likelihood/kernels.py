@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Kernels",
+    "Sorted",
     "arrange_matches",
     "count_labels",
     "count_triangles",
@@ -26,6 +27,7 @@ __all__ = [
     "sample_sweep",
     "scale_entries",
     "scale_soft",
+    "sketch_rows",
     "sorted_entries",
 ]
 
@@ -86,6 +88,16 @@ def scale_entries(library: Any, A: Any, s: Floats, dtype: Any) -> NDArray[Any]:
     reals = [np.ascontiguousarray(x, np.float64) for x in (A.data, s)]
     library.scale_entries(_INTEGER(A.shape[0]), *map(_at, (*rows, *reals)), *where)
     return out
+
+
+def sketch_rows(library: Any, N: Any, shift: NDArray[Any], column: Ints, sign: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write (N + diag(shift)) S, N being CSR, to `out`, (m, width); S has `sign` in one `column` of every row."""
+    rows = [np.ascontiguousarray(x, np.int32) for x in (N.indptr, N.indices)]
+    reals = [np.ascontiguousarray(x, N.dtype) for x in (N.data, shift, sign)]
+    arrays = *rows, *reals[:2], np.ascontiguousarray(column, np.int64), reals[2], out
+    kernel = library.sketch_f32 if N.dtype == np.float32 else library.sketch_f64
+    if kernel(*map(_INTEGER, out.shape), *map(_at, arrays)):
+        raise MemoryError("no memory for a sketch")
 
 
 class _State(ctypes.Structure):
@@ -167,6 +179,29 @@ def _arrays(state: State) -> dict[str, Any]:
     return found
 
 
+class Sorted(NamedTuple):
+    """The entries of W between labelled points, the smaller label first, by the pair of labels they join.
+
+    Attributes
+    ----------
+    first : (d² + 1,)
+        Where the entries of every pair of labels begin.
+    i, j, right : (n,)
+        Both objects of every entry, and its worth.
+    across : (d, d)
+        Worth of all entries of every pair.
+    inside : (d, k)
+        Worth of the entries within a label to every object.
+    """
+
+    first: Ints
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    right: Floats
+    across: Floats
+    inside: Floats
+
+
 class _Entries(ctypes.Structure):
     """The struct Entries of ``_kernels/exchange.c``."""
 
@@ -177,20 +212,19 @@ class _Entries(ctypes.Structure):
     ]
 
 
-def sorted_entries(
-    library: Any, table: MatchTable, labels: Ints, right: Floats
-) -> tuple[Ints, Ints, Ints, Ints, Floats]:
-    """Return the entries of W by the pair of labels they join: where each pair begins, pair, both objects, worth."""
-    first = np.zeros(table.d**2 + 1, dtype=np.int64)
-    sizes = _INTEGER(len(labels)), _INTEGER(table.d)
+def sorted_entries(library: Any, table: MatchTable, labels: Ints, right: Floats) -> Sorted:
+    """Return the entries of W by the pair of labels they join, and what pairs of labels and objects are worth."""
+    d, k = table.d, table.matchings.n_objects
+    first, across, inside = np.zeros(d**2 + 1, dtype=np.int64), np.zeros((d, d)), np.zeros((d, k))
     labels, right = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(right, np.float64)
-    given = [_at(array) for array in (table.indptr, table.indices, table.owner, labels, right)]
-    library.sort_entries(*sizes, *given, _at(first), None, None, None, None)
+    given: list[Any] = [_INTEGER(n) for n in (len(labels), d, k)]
+    given += [_at(array) for array in (table.indptr, table.indices, table.owner, labels, right)]
+    library.sort_entries(*given, _at(first), None, None, None, None, None)
     first = np.cumsum(first)
     place, n = first.copy(), int(first[-1])
-    (key, i, j), worth = np.empty((3, n), dtype=np.int64), np.empty(n)
-    library.sort_entries(*sizes, *given, *map(_at, (place, key, i, j, worth)))
-    return first, key, i, j, worth
+    (i, j), worth = np.empty((2, n), dtype=np.int32), np.empty(n)
+    library.sort_entries(*given, *map(_at, (place, i, j, worth, across, inside)))
+    return Sorted(first, i, j, worth, across, inside)
 
 
 def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: float) -> NDArray[np.bool_]:
@@ -200,7 +234,8 @@ def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: fl
         size = entries.rates.size if isinstance(entries.rates.size, np.ndarray) else entries.rates.size.toarray()
     reals = {"right": entries.right, "X": entries.X, "size": size}
     kept = {name: array if array is None else np.ascontiguousarray(array, np.float64) for name, array in reals.items()}
-    kept |= {name: np.ascontiguousarray(getattr(entries, name), np.int64) for name in ("first", "i", "j", "where")}
+    kept |= {name: np.ascontiguousarray(getattr(entries, name), np.int64) for name in ("first", "where")}
+    kept |= {name: np.ascontiguousarray(getattr(entries, name), np.int32) for name in ("i", "j")}
     table = entries.table
     struct = _Entries(
         **{name: address(array) for name, array in kept.items()},

@@ -14,7 +14,7 @@ from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
 from stiefelsync.stiefel.subspace import dominant_subspace
-from stiefelsync.sync.likelihood.kernels import scale_entries
+from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows
 
 __all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
 
@@ -159,7 +159,7 @@ def _width(m: int, d: int, small: bool) -> int:
     """Return how many columns to iterate with: an eighth more than d, for large problems whole lanes of the product."""
     width = d + max(4, d // 8)
     if not small:
-        width = max(width // _LANES, -(-(d + 4) // _LANES)) * _LANES
+        width = max(width // _LANES, -(-(d + 2) // _LANES)) * _LANES
     return min(m, width)
 
 
@@ -167,6 +167,9 @@ def _sketch(N: Any, shift: NDArray[Any], width: int, rng: np.random.Generator) -
     """Return (N + diag(shift)) S, shape (m, width), S with one random sign in every row: O(nnz + m·width)."""
     m, sketch = N.shape[0], np.empty((N.shape[0], width), dtype=N.dtype)
     column, sign = rng.integers(width, size=m), rng.choice(np.array([-1, 1], dtype=N.dtype), m)
+    if (kernels := library()) is not None:
+        sketch_rows(kernels, N, shift, column, sign, sketch)
+        return sketch
     for start in range(0, m, _ROWS):
         stop = min(start + _ROWS, m)
         entries = slice(N.indptr[start], N.indptr[stop])
