@@ -10,7 +10,7 @@ typedef struct {
     const int64_t *offsets;                  /* (k + 1,) first point of every object */
     const int32_t *indptr, *indices;         /* matches by point, CSR of shape (m, m) … */
     const int64_t *partners;                 /* … the object of every column … */
-    const int64_t *near_first, *near_object; /* objects that every object was compared with, CSR of shape (k, k) */
+    const int64_t *near_first, *near_object; /* objects that every object was compared with, CSR; null where complete */
     const double *right, *seen;              /* … what a match is worth, and half of what being seen is; seen may be null */
     const double *size;                      /* (k, k) what sharing a label costs, or null and CSR: */
     const int32_t *size_first, *size_object;
@@ -247,7 +247,8 @@ API int refine_sweep(State *s, uint8_t *calm) {
         if (calm[i]) continue;
         if (relabel(s, i, S, sum, new, count, memory + cells)) {
             changed = 1;
-            for (int64_t x = s->near_first[i]; x < s->near_first[i + 1]; x++) calm[s->near_object[x]] = 0;
+            if (!s->complete) /* else nobody is calm */
+                for (int64_t x = s->near_first[i]; x < s->near_first[i + 1]; x++) calm[s->near_object[x]] = 0;
         } else {
             calm[i] = !s->complete;
         }

@@ -147,11 +147,16 @@ def withdraw(table: MatchTable, labels: Ints) -> Ints:
     >>> withdraw(table, np.array([0, 1, 0, 1, 0, 1])).tolist()
     [0, 1, 0, 1, 0, -1]
     """
-    state = State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
     bare = np.flatnonzero(~table.supported(labels) & (labels >= 0))
+    if not len(bare):
+        return labels.copy()
+    state = State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
     S = state.shared[table.owner[bare], labels[bare]]
-    if state.seen is not None:
-        S = S + (state.seen[bare] @ state.O)[np.arange(len(bare)), labels[bare]]
+    if state.half is not None:
+        n = np.diff(table.indptr)[bare]
+        row = np.repeat(np.arange(len(bare)), n)
+        entry = np.arange(n.sum()) + np.repeat(table.indptr[bare] - np.cumsum(n) + n, n)
+        S = S + np.bincount(row, state.half[entry] * state.O[table.partners[entry], labels[bare][row]], len(bare))
     state.labels[bare[S <= 0]] = -1
     return state.labels
 

@@ -152,7 +152,7 @@ class Kernels:
 def _arrays(state: State) -> dict[str, Any]:
     """Return the arrays of the struct by name, of the types that it wants, None for what does not apply."""
     rates, table = state.rates, state.table
-    first, objects = table.neighbour_rows
+    first, objects = (None, None) if table.complete else table.neighbour_rows
     dense = isinstance(rates.size, np.ndarray)
     arrays: dict[str, tuple[Any, Any]] = {
         "offsets": (table.matchings.offsets, np.int64),

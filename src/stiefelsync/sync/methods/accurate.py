@@ -283,22 +283,23 @@ class _Search:
         self.blocks, self.refined = block_counts(self.table, self.labels), set()
         return self.blocks
 
-    def keep(self, labels: Ints, value: float) -> None:
-        """Keep labels if they are the likeliest so far."""
+    def keep(self, labels: Ints, value: float) -> Ints:
+        """Keep labels if they are the likeliest so far; return them, numbered by first appearance."""
         labels = by_first_appearance(labels)
         self.refined.add(labels.tobytes())
         if value > self.value:
             self.labels, self.value = labels, value
+        return labels
 
-    def refine(self, labels: Ints) -> None:
-        """Refine labels, join what belongs together, and keep the result if it is the likeliest so far."""
+    def refine(self, labels: Ints) -> Ints:
+        """Refine labels, join what belongs together, and keep the result if it is the likeliest so far; return it."""
         self.tried += 1
         labels = by_first_appearance(labels)
         if labels.tobytes() in self.refined:
-            return
+            return labels
         self.refined.add(labels.tobytes())
         labels = refine(self.table, labels, blocks=self.blocks)[0]
-        self.keep(*merge(self.table, labels, blocks=self.blocks))
+        return self.keep(*merge(self.table, labels, blocks=self.blocks))
 
     def exchange(self) -> None:
         """Exchange labels in groups of objects."""
@@ -371,9 +372,10 @@ class _Search:
         rates = log_odds(self.table, blocks, blocks)
         used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
         labels = self.rotated(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
-        self.refine(labels)
+        best = self.labels
+        agreed = np.array_equal(self.refine(labels), best)
         self.soften(labels if self.small else self.labels)
-        if self.small and self.table.partial and self.matchings.n_points <= _DENSE:
+        if self.small and self.table.partial and self.matchings.n_points <= _DENSE and not agreed:
             # Where matches alone say too little, who is seen by whom can still tell points apart.
             nudged = nudges(self.matchings.n_points)
             T = pair_scores(self.table, rates) * np.outer(nudged, nudged)
