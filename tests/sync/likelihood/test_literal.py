@@ -555,6 +555,13 @@ def test_some_problem_has_labels_to_join():
     assert max(found) > 0
 
 
+def test_of_labels_of_equal_size_the_first_keeps_its_number():
+    table = MatchTable.of(Matchings.from_labels([0] * 6, [1] * 6), 3)
+    for labels in ([0, 0, 0, 1, 1, 1], [2, 2, 2, 0, 0, 0]):
+        pairs = _pairs(table, np.array(labels), block_counts(table, np.zeros(6, dtype=np.int64)), None)
+        assert pairs.tolist() == [sorted(set(labels))]
+
+
 def test_joined_labels_stay_apart_in_objects_that_hold_both():
     table = MatchTable.of(Matchings.from_labels([0, 1, 0, 2, 1, 0], [2, 2, 1, 1]), 3)
     assert _joined(table, np.array([0, 1, 2, -1, 1, 0]), np.array([[0, 1]])).tolist() == [0, 1, 2, -1, 0, 0]

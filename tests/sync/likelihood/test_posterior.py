@@ -9,6 +9,7 @@ import pytest
 
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.likelihood import posterior
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.posterior import (
     _count,
@@ -19,7 +20,7 @@ from stiefelsync.sync.likelihood.posterior import (
     evidence,
     sample_posterior,
 )
-from stiefelsync.sync.likelihood.sampling import break_ties, decide, expected_fscore
+from stiefelsync.sync.likelihood.sampling import _improve, break_ties, decide, expected_fscore
 
 
 def test_kinds_tell_rows_from_columns():
@@ -242,3 +243,28 @@ def test_pairs_of_equal_labels_are_counted_by_kind():
     assert seen.totals.tolist() == np.bincount(classes).tolist()
     mean = [np.mean([z[t] for t in range(M) if classes[t] == c]) for c in sorted(set(classes))]
     np.testing.assert_allclose(seen.scores, mean)
+
+
+@pytest.mark.parametrize(("k", "d", "chains"), [(3, 4, 24), (5, 150, 16), (10, 100, 8)])
+def test_chains_are_fewer_where_each_costs_more(k, d, chains, monkeypatch):
+    # 60,000 / (k²·d), between 8 and 24.
+    truth, made = np.tile(np.arange(d), k), []
+    monkeypatch.setattr(posterior, "_sweep", lambda seen, member, *_: made.append(len(member)))
+    table = MatchTable.of(Matchings.from_labels(truth, [d] * k), d)
+    sample_posterior(table, truth, rng=np.random.default_rng(0), sweeps=1, burn=0)
+    sample_posterior(table, truth, rng=np.random.default_rng(0), sweeps=1, burn=0, chains=3)
+    assert made == [chains, 3]
+
+
+def test_what_differs_by_less_than_a_step_of_the_grid_decides_nothing():
+    # One point may join either of two others; below 2⁻³¹ it does not matter which is better.
+    table = MatchTable.of(Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2]), 2)
+    found = []
+    for better in (0, 1):
+        P = np.zeros((4, 4))
+        P[0, 2] = P[1, 2] = 0.75
+        P[better, 2] += 0.4 * 2.0**-30
+        found.append(_improve(P + P.T, table, np.array([0, 1, -1, -1]), 0.5)[2])
+    assert found[0] == found[1]
+    P[better, 2] += 2.0**-30
+    assert _improve(P + P.T, table, np.array([0, 1, -1, -1]), 0.5)[2] == better

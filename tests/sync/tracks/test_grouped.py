@@ -98,6 +98,20 @@ def test_the_callback_stops_and_hears_of_every_part() -> None:
     Matchings.from_labels(stopped.labels, problem.sizes)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rounds_of_all_answers_are_counted(weighted: bool) -> None:
+    problem, _ = datasets.scene(500, 20, 80, 150, 0.3, 0.3, rng=0)
+    if weighted:
+        problem = problem.with_weights(np.random.default_rng(0).random(problem.n_matches) + 0.1)
+    heard = []
+    answer = solve(problem, by_overlap(problem, 5), callback=lambda progress: heard.append(progress.stage))
+    rounds = [heard.count(stage) for stage in ("tracks", "heaviest first")]
+    assert answer.n_iter == sum(rounds)
+    assert (rounds[0] > 0, rounds[1] > 0) == (True, weighted)
+    assert {"groups", "crossings", "regions"} <= set(heard)
+    assert ("groups by weight" in heard, "crossings by weight" in heard) == (weighted, weighted)
+
+
 def test_too_little_memory_is_said_before_it_is_used() -> None:
     problem, _ = datasets.scene(1_000, 40, 100, 200, 0.3, 0.3, rng=0)
     with pytest.raises(InputError, match="the largest group takes the need to about"):
