@@ -34,7 +34,9 @@ def test_clusters_are_numbered_image_by_image() -> None:
     ],
 )  # fmt: skip
 def test_twins_coincide_wherever_both_are_seen(second: int, places: list[list[float]], expected: list[int]) -> None:
-    assert _twins(ends(second, places), POINT, 3, 1.0).tolist() == expected
+    for noise in (1.0, 0.2, 5.0):  # the unit of all distances
+        scaled = (noise * np.array(places)).tolist()
+        assert _twins(ends(second, scaled), POINT, 3, noise).tolist() == expected
 
 
 def test_common_images_of_two_tracks() -> None:

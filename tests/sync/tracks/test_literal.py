@@ -185,6 +185,16 @@ def test_objects_that_grow_and_shrink_keep_the_labels_of_what_stays() -> None:
     assert not carried.bereft.any()
 
 
+@pytest.mark.parametrize(("apart", "together"), [(0.0, True), (0.99, True), (1.0, False), (3.0, False)])
+def test_points_less_than_one_apart_are_one_found_twice(apart: float, together: bool) -> None:
+    track, objects = np.array([0, 0, 0, 3, 3, 3]), np.array([0, 1, 2, 2, 3, 4])
+    ends = np.array([[0, 1], [0, 2], [3, 4], [4, 5], [0, 4]])
+    places = np.zeros((6, 2))
+    places[3] = [0.6 * apart, 0.8 * apart]
+    found, joined = join(track, objects, ends, np.ones(5), places)
+    assert (found.tolist(), joined) == (([0, 0, 0, 3, 0, 0], 1) if together else (track.tolist(), 0))
+
+
 def test_a_point_without_matches_may_be_the_last_of_its_track() -> None:
     ends = np.array([[0, 1], [0, 2], [3, 4], [4, 5], [0, 4], [0, 5], [1, 4], [1, 5]])
     objects = np.array([0, 1, 2, 2, 3, 4, 5])

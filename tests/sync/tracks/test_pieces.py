@@ -11,7 +11,7 @@ from stiefelsync import Matchings, datasets
 from stiefelsync.sync.tracks import pieces
 from stiefelsync.sync.tracks.groups import parts
 from stiefelsync.sync.tracks.numbers import Numbers
-from stiefelsync.sync.tracks.pieces import InMemory, bundle, collect, cross, sum_edges, weigh
+from stiefelsync.sync.tracks.pieces import InMemory, bundle, collect, cross, solve, sum_edges, weigh
 
 GROUPS = np.array([0, 1, 0, 1, 2, 2, 1, 0])
 
@@ -151,3 +151,25 @@ def test_a_part_can_be_sent_alone() -> None:
     assert part.counts.tolist() == [2, 1]
     counts, matches, weights = part.read(np.array([1]))
     assert (counts.tolist(), matches.tolist(), weights) == ([1], [[1, 0]], None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_tells_what_it_dropped_and_left_open(seed: int) -> None:
+    problem, _ = datasets.scene(90, 10, 45, 60, 0.35, 0.2, rng=seed)
+    (whole,) = parts(np.zeros(10, dtype=np.int64), problem.pair_objects)
+    found = solve(InMemory(problem), whole, Numbers.of(problem), by_weight=False)
+    first, owner = found.first, problem.point_objects
+    held = {name: set(owner[first == name].tolist()) for name in set(first.tolist())}
+    assert all(len(objects) == np.sum(first == name) for name, objects in held.items())
+    apart = [(int(first[a]), int(first[b])) for a, b in problem.endpoints.tolist() if first[a] != first[b]]
+    against = [pair for pair in apart if held[pair[0]] & held[pair[1]]]
+    assert found.dropped == len(against) > 0
+    assert found.count.sum() == len(apart) - len(against)
+    np.testing.assert_array_equal(found.torn, np.isin(first, [name for pair in against for name in pair]))
+    heavy = solve(InMemory(problem), whole, Numbers.of(problem), by_weight=True)
+    assert (heavy.dropped, len(heavy.A), heavy.torn.any()) == (0, 0, False)
+    assert heavy.n_iter > 1
+    left = [(a, b) for a, b in problem.endpoints.tolist() if heavy.first[a] != heavy.first[b]]
+    for a, b in left:  # nothing more can be merged
+        both = [set(owner[heavy.first == heavy.first[x]].tolist()) for x in (a, b)]
+        assert both[0] & both[1]
