@@ -137,7 +137,7 @@ def clean(
     input, output
         File to read, which is never modified, and file to write.
     method, universe, rng, callback
-        As of :func:`~stiefelsync.synchronise`. None, for the method, is "accurate", or "tracks" where the input holds
+        As for :func:`~stiefelsync.synchronise`. None, for the method, is "accurate", or "tracks" where the input holds
         keypoints of photographs (COLMAP, hloc, correspondences) and neighbouring matches move alike.
     report
         Web page to write, which shows what changed; `images` is a folder of photographs for it, `title` its headline.
@@ -213,7 +213,7 @@ def clean(
         if shown is not None:
             notes = _notes(found, counts, written, route)
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
-            staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
+            staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     lost, advice, next_command = route.words(content.matchings, written, photographs)
     advice += _on_method(result, unasked=method is None and chosen.name == "tracks")
     if problem.weights is not None and content.matchings.weights is None and written is None:
@@ -239,9 +239,9 @@ def _moves_alike(problem: Matchings) -> bool:
 def _on_method(result: Synchronisation, *, unasked: bool) -> list[str]:
     """Return a sentence on positions: that they were looked at unasked, or that they were not though they say much."""
     if unasked:
-        return ["Method tracks was chosen: positions say much here, and --method accurate does not look at them."]
+        return ["Method tracks was chosen: positions say much here, and method='accurate' does not look at them."]
     if result.method in ("accurate", "fast") and _moves_alike(result.input):
-        return [f"Method {result.method} does not look at positions, which say much here; --method tracks does."]
+        return [f"Method {result.method} does not look at positions, which say much here; method='tracks' does."]
     return []
 
 
@@ -295,7 +295,7 @@ def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
     if images is not None and report is None:
         raise InputError("images are shown in the report, and none is wanted; name it with report=", setting="report")
     if images is not None and not images.is_dir():
-        raise InputError(f"{images} is no folder of images")
+        raise InputError(f"{images} is not a folder of images")
 
 
 def _counts(found: Difference, written: Written, route: Route, output: Path) -> Counts:

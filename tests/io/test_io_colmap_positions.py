@@ -45,7 +45,7 @@ def test_keypoints_on_a_grid_are_moved_on_demand(tmp_path: Path, cols: int) -> N
     assert all(map(np.array_equal, keypoints(kept.output), keypoints(tmp_path / "database.db")))
     assert kept.written.moved == 0
     (said,) = (text for text in kept.advice if "grid of 8 px" in text)
-    assert "refine=true" in said
+    assert "refine=True" in said
     assert not any("global mapper" in text for text in kept.advice)
     done = clean(tmp_path / "database.db", tmp_path / "moved.db", method="tracks", refine=True)
     assert not any("grid" in text for text in done.advice)
@@ -83,6 +83,7 @@ def test_the_command_line_tells_and_moves(tmp_path: Path) -> None:
     run = CliRunner().invoke
     told = run(app, ["inspect", str(tmp_path / "database.db")]).output
     assert "grid of 8 px" in " ".join(told.split())
+    assert "--option refine=true moves" in " ".join(told.split())
     arguments = ["sync", str(tmp_path / "database.db"), "-o", str(tmp_path / "clean.db"), "--option", "refine=true"]
     assert "moved off the grid" in run(app, arguments).output
 
@@ -112,7 +113,7 @@ def test_tracks_is_chosen_for_photographs_only_and_only_where_nobody_else_chose(
     for options in ({"method": "accurate"}, {"universe": 2 * N}, {"n_init": 2}):
         method, said = chosen("database.db", **options)
         assert method == "accurate"
-        assert "--method tracks does" in said
+        assert "method='tracks' does" in said
     assert "was chosen" not in chosen("database.db", method="tracks")[1]
     shuffled = np.random.default_rng(0).permutation(given.n_points)  # positions that say nothing
     about = {"names": given.names, "coordinates": given.coordinates[shuffled]}
@@ -125,5 +126,5 @@ def test_it_is_told_that_only_tracks_looks_at_positions(tmp_path: Path) -> None:
     given = problem(0.0)
     build(tmp_path / "database.db", given, given)
     told = [clean(tmp_path / "database.db", tmp_path / f"{name}.db", method=name).advice for name in ("fast", "tracks")]
-    assert any("--method tracks" in text for text in told[0])
-    assert not any("--method tracks" in text for text in told[1])
+    assert any("method='tracks' does" in text for text in told[0])
+    assert not any("method='tracks'" in text for text in told[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import warnings
@@ -15,7 +14,7 @@ from typer.core import TyperGroup
 from stiefelsync._version import __version__
 from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain, print_anything
-from stiefelsync.cli.usage import UsageError, Verb, explain, forget_types
+from stiefelsync.cli.usage import UsageError, Verb, explain, forget_types, in_flags
 from stiefelsync.errors import StiefelSyncError
 
 __all__ = ["app", "main"]
@@ -30,18 +29,12 @@ _ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 def _advice(error: StiefelSyncError, ctx: typer.Context) -> str:
     """Return the message of an error of the library; the setting that it advises on is called as it is called here."""
-    setting = getattr(error, "setting", None)
-    verb = ctx.command.get_command(ctx, ctx.invoked_subcommand)  # type: ignore[attr-defined]
-    known = {parameter.name: parameter for parameter in verb.params}
-    if setting is None or not (setting in known or "option" in known):
-        return str(error)
-    flag, value, equals = f"--option {setting}", "=VALUE", "="
-    if setting in known:
-        off = f"{setting}=False" in str(error)
-        flag, value, equals = (known[setting].secondary_opts if off else known[setting].opts)[0], "", " "
-    asked = rf"\b{setting}=(True\b|False\b|'([^']*)')?"
-    told, found = re.subn(asked, lambda at: flag + (equals + at[2] if at[2] else value), str(error))
-    return told if found else f"{told} ({flag}{value})"
+    setting, message = getattr(error, "setting", None), str(error)
+    parameters = ctx.command.get_command(ctx, ctx.invoked_subcommand).params  # type: ignore[attr-defined]
+    if setting is None or {setting, "option"}.isdisjoint(parameter.name for parameter in parameters):
+        return message
+    told = in_flags(message, parameters, setting)
+    return told if told != message else f"{told} ({in_flags(f'{setting}=', parameters, setting)})"
 
 
 class Verbs(TyperGroup):
@@ -119,7 +112,7 @@ for _verb in VERBS:
 
 
 def _end(number: int, _: object) -> NoReturn:
-    """End the work so that it cleans up behind itself, which a second signal shall not hinder."""
+    """End the work in such a way that it cleans up after itself; a second signal does not interrupt that."""
     for other in _ENDINGS:
         signal.signal(other, signal.SIG_IGN)
     if number == signal.SIGINT:

@@ -11,6 +11,7 @@ import typer
 from stiefelsync import io
 from stiefelsync.cli.options import Features, Format, Input, Json, Options, Quiet, Seed, parse_options
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
+from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
 from stiefelsync.matching.inspection import Inspection, inspect
 
@@ -20,6 +21,7 @@ FINDING = 1  # the exit code where something was found
 
 
 def run(
+    ctx: typer.Context,
     input: Input,
     format: Format = None,
     max_conflicts: Annotated[
@@ -42,14 +44,14 @@ def run(
     given = parse_options(option, features)
     found = inspect(io.read(input, format, **given), rng=seed)
     known = io.detect(input) if format is None else io.FORMATS[format]
-    advice = [] if known.advice is None else known.advice(input, given)
+    advised = [] if known.advice is None else known.advice(input, given)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:
-        told = {"worth": found.worth, "advice": advice, "max_conflicts": max_conflicts, "exceeded": exceeded}
+        told = {"worth": found.worth, "advice": advised, "max_conflicts": max_conflicts, "exceeded": exceeded}
         show_json({"input": str(input), **asdict(found), **told})
     elif not quiet:
         taken = {"time": f"{number(time.perf_counter() - began, 2)} s in all"}
-        show(facts(str(input), _lines(found) | taken), *advice)
+        show(facts(str(input), _lines(found) | taken), *advice(advised, ctx))
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:

@@ -29,6 +29,7 @@ from stiefelsync.cli.options import (
     parse_universe,
 )
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
+from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
 from stiefelsync.sync.method import METHODS
 
@@ -36,6 +37,7 @@ __all__ = ["run"]
 
 
 def run(
+    ctx: typer.Context,
     input: Input,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)],
     method: Method = None,
@@ -60,7 +62,7 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", metavar="N", min=1, help="Find tracks in so many processes on this machine."),
+        typer.Option("--workers", metavar="N", min=1, help="Find tracks in this many processes on this machine."),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -94,7 +96,7 @@ def run(
     if json:
         show_json(done.as_dict() | {"seed": seed})
     elif not quiet:
-        show(facts(f"{input} → {output}", _lines(done)), *done.lost, *done.advice)
+        show(facts(f"{input} → {output}", _lines(done)), *done.lost, *advice(done.advice, ctx))
         if done.next_command is not None:
             show("", "next:", f"  {done.next_command}")
 

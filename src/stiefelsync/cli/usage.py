@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-__all__ = ["UsageError", "Verb", "explain", "forget_types", "plain_pieces"]
+__all__ = ["UsageError", "Verb", "advice", "explain", "forget_types", "in_flags", "plain_pieces"]
 
 # Older releases of typer take it from click, newer ones have their own.
 UsageError: Any = typer.BadParameter.__base__
@@ -60,3 +61,36 @@ def explain(error: Any) -> str:
         message = message[:1].lower() + message[1:]
     where = "" if ctx is None or message.endswith("?") else f" (see {ctx.command_path} --help)"
     return message + where
+
+
+def advice(sentences: Sequence[str], ctx: Any) -> list[str]:
+    """Return what the library advises, which is about cleaning, in the flags of the verb that cleans."""
+    return [in_flags(sentence, ctx.parent.command.get_command(ctx.parent, "sync").params) for sentence in sentences]
+
+
+def in_flags(text: str, parameters: Sequence[Any], setting: str | None = None) -> str:
+    """Return a text of the library in which ``name=value`` is called as these parameters call it.
+
+    Parameters
+    ----------
+    setting
+        The only name that is meant; its value may be absent.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> force = SimpleNamespace(name="force", opts=["--force"])
+    >>> in_flags("replace it with force=True, or move it with refine=True", [force])
+    'replace it with --force, or move it with --option refine=true'
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    name, some = (r"\w+", "") if setting is None else (setting, "?")
+
+    def called(at: re.Match[str]) -> str:
+        word = at[3] or (at[2] or "").lower()
+        if at[1] not in known:
+            return f"--option {at[1]}={word or 'VALUE'}"
+        flag: str = (known[at[1]].secondary_opts if at[2] == "False" else known[at[1]].opts)[0]
+        return f"{flag} {at[3]}" if at[3] else flag
+
+    return re.sub(rf"\b({name})=(True\b|False\b|'([^']*)'){some}", called, text)

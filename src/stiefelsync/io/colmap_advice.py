@@ -16,7 +16,7 @@ __all__ = ["advice"]
 
 LEAST_CELL = 2.0
 """Grids finer than this, in pixels, are not worth a word: detectors that round to whole pixels are off by less."""
-_BEFORE = "--before-verification, in Python before_verification=True"
+_BEFORE = "before_verification=True"
 _NOTHING = (np.zeros((3, 3)).tobytes(), np.eye(3).tobytes())  # matrices that say nothing
 
 
@@ -47,7 +47,7 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
         cell = float(resolution(at, np.array([0, len(at)]))[0])
         if cell >= LEAST_CELL:
             said.append(
-                f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=true (--option refine=true)"
-                " moves those of the copy to where the matches around them put them, for better cameras."
+                f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=True moves those of the"
+                " copy to where the matches around them put them, for better cameras."
             )
     return said
