@@ -26,7 +26,7 @@ def database(tmp_path: Path) -> Path:
 def test_a_file_to_copy_must_be_of_the_output_s_kind(database: Path, tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("no database")
-    with pytest.raises(InputError, match=r"of the format 'colmap': .*notes.txt is no such file; leave like= out"):
+    with pytest.raises(InputError, match=r"of the format 'colmap': .*notes.txt is not such a file; leave like= out"):
         clean(database, tmp_path / "clean.db", like=other)
     with pytest.raises(InputError, match="of the format 'csv': it is not written as a changed copy of a file"):
         clean(database, tmp_path / "clean.csv", like=database)

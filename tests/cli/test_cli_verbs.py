@@ -235,7 +235,7 @@ def test_what_cannot_be_saved_or_drawn_leaves_no_file(run, problem, tmp_path, mo
     assert [*tmp_path.iterdir()] == [problem]
     page.write_text("not a page")
     assert "is there already" in run(*everything, code=2).stderr
-    assert "is no web page" in run(*everything, "--force", code=2).stderr
+    assert "is not a web page" in run(*everything, "--force", code=2).stderr
     assert page.read_text() == "not a page"
     assert not (tmp_path / "out.npz").exists()
 

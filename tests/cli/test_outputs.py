@@ -86,7 +86,7 @@ def test_files_named_by_options_are_inputs(run, tmp_path):
         ("report", source, source, "-o", features),
     ):
         said = run(*command, *option, code=2).stderr
-        assert "is the input itself, which is never modified" in said or "is no web page" in said
+        assert "is the input itself, which is never modified" in said or "is not a web page" in said
     assert features.read_bytes() == before
 
 

@@ -66,7 +66,7 @@ def test_reading_alone_changes_nothing(path: Path) -> None:
 def test_damage_in_the_middle_is_named(path: Path) -> None:
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "{nonsense", *lines[1:]]) + "\n")
-    with pytest.raises(FormatError, match="line 2 is no record; delete the line or choose another output folder"):
+    with pytest.raises(FormatError, match="line 2 is not a record; delete the line or choose another output folder"):
         Store(path)
 
 

@@ -646,7 +646,7 @@ def test_names_that_are_no_text_when_written(tmp_path):
     """File names of other encodings have lone surrogates in Python."""
     odd = Matchings.from_labels([0, 0], [1, 1], names=["a", "b\udce9"], coordinates=np.zeros((2, 2)))
     for ending, format in (("csv", "csv"), ("csv", "tracks"), ("csv", "opensfm"), ("h5", "hloc"), ("mat", "mat")):
-        with pytest.raises(InputError, match=r"b\\udce9.* is no text that format"):
+        with pytest.raises(InputError, match=r"b\\udce9.* is not text that format"):
             io.write(odd, tmp_path / f"a.{ending}", format)
     io.write(odd, tmp_path / "a.npz")
     assert io.read(tmp_path / "a.npz") == odd

@@ -146,9 +146,9 @@ def test_written_correspondences_are_read_again(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3\n", "line 2: 5 columns where 6 are expected"),
-        ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,x\n", "line 2: 'x' is no number"),
-        ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,1_0\n", "line 2: '1_0' is no number"),
-        ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,nan\n", "a position that is no number"),
+        ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,x\n", "line 2: 'x' is not a number"),
+        ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,1_0\n", "line 2: '1_0' is not a number"),
+        ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,nan\n", "a position that is not a number"),
         ("image_a,image_b,x_a,y_a,x_b,y_b\na,a,1,2,3,4\n", "are not of two of the 1 images"),
         ("image_a,image_b,x_a,y_a,x_b,y_b\na,b,1,2,3,4\nb,a,1,2,3,4\n", "are given twice"),
         ("image_a,image_b,x_a,y_a,x_b,y_b\n", "holds no correspondences"),

@@ -226,7 +226,7 @@ def test_nothing_but_an_earlier_page_is_overwritten(plain: Synchronisation, tmp_
         write_report(page, plain.input, plain, source=page)
     database = tmp_path / "database.db"
     database.write_bytes(b"SQLite format 3\0")
-    with pytest.raises(InputError, match="is no web page"):
+    with pytest.raises(InputError, match="is not a web page"):
         write_report(database, plain.input, plain, force=True)
     assert database.read_bytes() == b"SQLite format 3\0"
     with pytest.raises(InputError, match="does not exist"):

@@ -40,7 +40,7 @@ def dask() -> Any:
 
 @contextmanager
 def cluster(workers: int | None = None, scheduler: str | None = None, memory: float | None = None) -> Iterator[Any]:
-    """Yield a client of a local cluster of so many processes, or of the scheduler at an address.
+    """Yield a client of a local cluster of this many processes, or of the scheduler at an address.
 
     Parameters
     ----------

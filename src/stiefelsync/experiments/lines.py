@@ -124,7 +124,7 @@ def fscore(record: Record) -> float:
 
 
 def objective(record: Record) -> float | None:
-    """Return tr(PᵀWP)/k², or None for an answer that is no labelling."""
+    """Return tr(PᵀWP)/k², or None for an answer that is not a labelling."""
     return record.result.get("objective")
 
 

@@ -98,7 +98,7 @@ class Store:
             except (ValueError, AttributeError):
                 if number < len(lines):
                     raise FormatError(
-                        f"{self.path}, line {number} is no record; delete the line or choose another output folder"
+                        f"{self.path}, line {number} is not a record; delete the line or choose another output folder"
                     ) from None
                 self._cut_at = end
                 return

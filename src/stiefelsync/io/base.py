@@ -242,7 +242,7 @@ def consistent_labels(content: Content) -> Labels:
     """Return the labels of the content's tracks, -1 for points in none, in O(M).
 
     Without labels the tracks are the components of the matches, so what follows from the matches is in them too. Raises
-    :class:`InputError` if a component holds two points of one object and so is no track.
+    :class:`InputError` if a component holds two points of one object and so is not a track.
     """
     matchings = content.matchings
     if content.labels is None:

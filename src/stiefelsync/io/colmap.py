@@ -146,7 +146,7 @@ def write(
 ) -> Written | None:
     """Write a copy of the database `like` with only those matches that the content holds, and count them.
 
-    If `like` is no database, a new one is written, of raw matches (:func:`~stiefelsync.io.colmap_create.create`).
+    If `like` is not a database, a new one is written, of raw matches (:func:`~stiefelsync.io.colmap_create.create`).
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ def _given(path: Path) -> dict[str, Camera]:
                     raise FormatError(f"{where}: {row[1]} takes {MODELS[row[1]][1]} parameters and a size in pixels")
                 cameras[row[0]] = Camera(row[1], width, height, params, True)
         except (csv.Error, UnicodeDecodeError) as error:
-            raise FormatError(f"{path} is no CSV file as UTF-8 text ({error})") from None
+            raise FormatError(f"{path} is not a CSV file of UTF-8 text ({error})") from None
     return cameras
 
 

@@ -83,7 +83,7 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     if len(missing) == 4:
         raise FormatError(f"{path} is a database of something else: it has none of COLMAP's tables")
     if missing:
-        raise FormatError(f"{path} is no complete COLMAP database: it has no table {missing[0]!r}")
+        raise FormatError(f"{path} is not a complete COLMAP database: it has no table {missing[0]!r}")
     for name in ("images", "keypoints", *TABLES):
         if any(hidden for *_, hidden in connection.execute(f"PRAGMA table_xinfo({name})")):
             raise FormatError(f"{path}: the table {name!r} computes its values instead of holding them")
@@ -128,7 +128,7 @@ def load_rows(connection: sqlite3.Connection, table: str, images: Images, path: 
         f"SELECT pair_id, rows, cols, data FROM {table} ORDER BY pair_id"
     ):
         if not isinstance(pair_id, int):
-            raise FormatError(f"{path}: {table} has the pair {pair_id!r}, which is no number")
+            raise FormatError(f"{path}: {table} has the pair {pair_id!r}, which is not a number")
         first, second = divmod(pair_id, MAX_IMAGES)
         for image_id in (first, second):
             if image_id not in place:

@@ -207,7 +207,7 @@ def _number(word: str, path: Path, line: int) -> float:
     try:
         return float(word if "_" not in word else "no number")
     except ValueError:
-        raise FormatError(f"{path}, line {line}: {word!r} is no number") from None
+        raise FormatError(f"{path}, line {line}: {word!r} is not a number") from None
 
 
 def write(content: Content, path: Path, *, like: Path | None) -> None:

@@ -39,7 +39,7 @@ class Table:
 
 
 def header_of(path: Path) -> tuple[str, list[str]]:
-    """Return the delimiter and the cells of the first line that is no comment."""
+    """Return the delimiter and the cells of the first line that is not a comment."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line in islice(lines(file, path), HEADER_LINES):
             if "\0" in line:

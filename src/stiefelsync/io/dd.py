@@ -28,7 +28,7 @@ Candidates = dict[tuple[int, int], list[tuple[int, int, float]]]
 
 
 def sniff(path: Path) -> bool:
-    """Return whether the first line that is no comment opens a pair of objects."""
+    """Return whether the first line that is not a comment opens a pair of objects."""
     for line in head(path).splitlines():
         words = line.split()
         if words and words[0] != b"c":

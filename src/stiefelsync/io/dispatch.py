@@ -47,7 +47,7 @@ def detect(path: str | Path) -> Format:
 
 
 def as_path(path: Any) -> Path:
-    """Return a path, or say that it is none."""
+    """Return a path, or raise :class:`InputError` for what cannot be one."""
     try:
         if isinstance(os.fspath(path), str):
             os.lstat(path)
@@ -91,7 +91,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     FormatError
         If the file is not what the format says.
     InputError
-        If it does not exist, or holds something that is no set of matchings.
+        If it does not exist, or holds something other than matchings.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def write_content(
     except (StiefelSyncError, OSError):
         raise
     except UnicodeEncodeError as error:
-        raise InputError(f"{error.object!r} is no text that format {known.name!r} can hold; rename it") from None
+        raise InputError(f"{error.object!r} is not text that format {known.name!r} can hold; rename it") from None
     except MemoryError as error:
         raise InputError(f"writing format {known.name!r} needs more memory than there is") from error
     except Exception as error:

@@ -25,7 +25,7 @@ def check_outputs(outputs: Iterable[Name | None], *, reads: Iterable[Name | None
     Parameters
     ----------
     outputs
-        Files to be written; None is passed over, here and in `reads`.
+        Files to be written; None is ignored, here and in `reads`.
     reads
         Every file that is read, whatever for, and folders of such files; no output may be one of them or one of the
         files SQLite keeps beside it.
@@ -104,7 +104,7 @@ def outputs(*paths: Name | None, reads: Iterable[Name | None] = (), force: bool 
     Parameters
     ----------
     paths
-        Files to write; None is passed over.
+        Files to write; None is ignored.
     reads, force
         As in :func:`check_outputs`, which is asked first.
 

@@ -16,7 +16,7 @@ def next_command(path: str | Path, **known: Any) -> str:
     Parameters
     ----------
     known
-        As of :func:`~stiefelsync.io.colmap.next_command` (`target`, `images`) and
+        As for :func:`~stiefelsync.io.colmap.next_command` (`target`, `images`) and
         :func:`~stiefelsync.io.hloc.next_command` (`features`, `pairs`, `images`).
 
     Examples

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Compressed matches shrink to a fifth or a tenth, constant columns of theirs to a thousandth: a whole file that grows
-# by more than this is no file of matches, unless it is small anyway.
+# by more than this is not a file of matches, unless it is small anyway.
 EXPANSION, SMALL_BYTES = 200, 2**26
 # Ids that do not count from 0, or made-up sizes, would give points that no one has, until memory ends: more points than
 # this, and more than this many for each one mentioned, are refused.
@@ -89,7 +89,7 @@ def lines(file: IO[str], path: Path) -> Iterator[str]:
     """Yield the lines of a text file, or say that one is too long to be one."""
     while line := file.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
-            raise FormatError(f"{path} has a line of more than {LONGEST_LINE:,} characters; it is no such text file")
+            raise FormatError(f"{path} has a line of more than {LONGEST_LINE:,} characters; it is not such a text file")
         yield line
 
 

@@ -131,7 +131,7 @@ def _values(part: tuple[int, memoryview], order: Order) -> NDArray[Any]:
         raise InputError(f"numbers of the unknown type {kind}")
     dtype = np.dtype(order + NUMBERS[kind])
     if len(data) % dtype.itemsize:
-        raise InputError(f"{len(data)} bytes are no whole number of {dtype}")
+        raise InputError(f"{len(data)} bytes are not a whole number of {dtype}")
     return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("="), copy=False)
 
 

@@ -116,7 +116,7 @@ class ParquetSource:
         """Read the index of a dataset and check that it fits its files; the matches are not read."""
         path = Path(path)
         if not sniff(path):
-            raise FormatError(f"{path} is no Parquet dataset: it needs {OBJECTS} and {PAIRS}")
+            raise FormatError(f"{path} is not a Parquet dataset: it needs {OBJECTS} and {PAIRS}")
         objects = _table(path / OBJECTS, "size", "name")
         pairs = _table(path / PAIRS, "object_a", "object_b", "count")
         sizes = _whole(objects, "size", path / OBJECTS)

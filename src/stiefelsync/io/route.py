@@ -90,7 +90,7 @@ def plan_route(
     reader = detect(inputs[0]) if format is None else find(format)
     writer = output_format(written[0], to, model)
     if like is not None and not (writer.copies and writer.sniff(model)):
-        why = f"{model} is no such file" if writer.copies else "it is not written as a changed copy of a file"
+        why = f"{model} is not such a file" if writer.copies else "it is not written as a changed copy of a file"
         raise InputError(f"the output is of the format {writer.name!r}: {why}; leave like= out", setting="like")
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
     files = [*reader.check("read", given["read"]), *writer.check("write", given["write"])]

@@ -36,7 +36,7 @@ def state_of(path: Path) -> tuple[tuple[int, int], ...]:
 def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading only, as it is now.
 
-    Raises :class:`FormatError` if the file is no database, is damaged or cut short, or another process holds it.
+    Raises :class:`FormatError` if the file is not a database, is damaged or cut short, or another process holds it.
 
     Notes
     -----

@@ -45,7 +45,7 @@ class Repair:
 
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
-    """Return values as an array, or say that they are none."""
+    """Return values as an array, or say that their rows differ in length."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -246,7 +246,7 @@ def check_layout(
     weights: Floats | None,
     names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None]:
-    """Return copies of (pair_objects, pair_start, indices, weights), or say why they are no canonical layout."""
+    """Return copies of (pair_objects, pair_start, indices, weights), or say why they are not a canonical layout."""
     pairs, points, start = as_pairs(pair_objects), as_pairs(indices), as_array(pair_start, "pair_start")
     if start.shape != (len(pairs) + 1,) or not np.issubdtype(start.dtype, np.integer):
         raise InputError(f"{len(pairs)} object pairs need {len(pairs) + 1} whole numbers in pair_start")

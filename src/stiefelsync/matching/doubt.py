@@ -26,7 +26,7 @@ CLEAN = 1 / 150
 _UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md
 _FEW = 100  # matches that cycles could contradict, below which their rates say nothing
 _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
-_PRIOR = 1.0  # contradictions that a pair's own ones are reckoned among
+_PRIOR = 1.0  # contradictions added to those found and those expected, so that few matches say little
 _LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
@@ -162,7 +162,7 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
         Of :func:`~stiefelsync.matching.neighbour_support.neighbour_support`; NaN where unknown: such matches are not
         doubted.
     harm
-        How many right matches it is worth to be rid of a wrong one.
+        How many right matches it is worth losing to remove a wrong one.
 
     Notes
     -----

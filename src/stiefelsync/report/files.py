@@ -39,7 +39,7 @@ def report_files(
     output
         The page to write.
     images, title, force
-        As of :func:`write_report`.
+        As for :func:`write_report`.
     format
         Format of `before`; told from its content by default, as that of `after` is.
     **options

@@ -112,12 +112,12 @@ def write_report(
     photographs = None if images is None else Path(images)
     page = render(found, result, images=photographs, title=title, max_pairs=max_pairs, certificate=certificate)
     with replacing(target, force=force) as temporary:
-        temporary.write_bytes(page.encode("utf-8", "replace"))  # names may hold bytes that are no UTF-8
+        temporary.write_bytes(page.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     return target
 
 
 def check_page(path: Path) -> None:
-    """Raise :class:`InputError` if a file that is there is no web page, and an error if pages cannot be made here.
+    """Raise :class:`InputError` if a file that is there is not a web page, and an error if pages cannot be made here.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def check_page(path: Path) -> None:
         with path.open("rb") as opened:
             start = opened.read(64).lstrip().lower()
         if start and not start.startswith((b"<!doctype html", b"<html")):
-            raise InputError(f"{path} is no web page, so the report does not overwrite it; choose another name")
+            raise InputError(f"{path} is not a web page, so the report does not overwrite it; choose another name")
     _template()
 
 

@@ -54,7 +54,7 @@ def is_count(value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number of at least `least`, or say that it is none.
+    """Return a whole number of at least `least`, or say what was given instead.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class Comparison:
     fscore, precision, recall
         Against the truth; None without one.
     objective, gap
-        tr(PᵀWP) of the answer, ⟨W, X⟩ for an answer that is no labelling, and its distance to the upper bound, where a
+        tr(PᵀWP) of the answer, ⟨W, X⟩ for one that is not a labelling, and its distance to the upper bound, where a
         certificate was asked for.
     cycle_error
         Share of the answer's cycles of three matches that do not close.
@@ -196,7 +196,7 @@ def _parse(spec: str) -> tuple[str, dict[str, Any]]:
     for setting in settings:
         option, equals, value = setting.partition("=")
         if not equals:
-            raise InputError(f"{setting!r} in {spec!r} is no option; write {name}:option=value")
+            raise InputError(f"{setting!r} in {spec!r} is not an option; write {name}:option=value")
         try:
             options[option] = literal_eval(value)
         except (ValueError, SyntaxError):

@@ -128,7 +128,7 @@ def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
 def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     """Number labels 0, 1, … in the order in which their first points come; -1 stays.
 
-    Eigenvectors and random starts number universe points as it happens; this way labels depend on who belongs together
+    Eigenvectors and random starts number universe points arbitrarily; this way labels depend on who belongs together
     alone, have no holes, and are the same on every machine.
 
     Parameters

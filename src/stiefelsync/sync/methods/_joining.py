@@ -26,7 +26,7 @@ def join_in_order(
     owner : (m,) int
         Object of every point.
     edges : (E, 2) int
-        Points to join, first come, first served; an edge whose tracks both have a point of one object is passed over.
+        Points to join, first come, first served; an edge whose tracks both have a point of one object is skipped.
     allowed
         Asked last, with the number of the edge and the points that stand for its two tracks; if it says yes, they are
         joined, and one of the two points stands for both.

@@ -33,7 +33,7 @@ class ColmapTracksDetails(UnionFindDetails):
     Attributes
     ----------
     tracks, dropped_tracks
-        As of :class:`~stiefelsync.sync.methods.union_find.UnionFindDetails`.
+        As in :class:`~stiefelsync.sync.methods.union_find.UnionFindDetails`.
     copies
         Points left out because another of their object, close by, is in the track.
     """

@@ -45,7 +45,7 @@ class Options:
     )
     doubt: float = option(
         1.5,
-        "How many right matches it is worth to be rid of a wrong one; 0 doubts none.",
+        "How many right matches it is worth losing to remove a wrong one; 0 doubts none.",
     )
 
 

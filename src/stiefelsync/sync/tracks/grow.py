@@ -329,7 +329,7 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
     track : (m,) int64
         Every point's track, by its first point.
     n_iter, stopped
-        As of `grow_by_rules`.
+        As for `grow_by_rules`.
     """
     track, total, n_iter, stopped = component.copy(), len(q.points), 0, False
     while q.n_edges and n_iter < _MOST_ROUNDS and not stopped:

@@ -238,7 +238,7 @@ def _flat(
         if found.ndim != 2 or found.shape[1] not in (4, 5):
             raise InputError(f"{where} have the shape {found.shape}; it must be (K, 4), rows x1, y1, x2, y2, or (K, 5)")
         if not np.isfinite(found).all():
-            raise InputError(f"{where} hold a position that is no number")
+            raise InputError(f"{where} hold a position that is not a number")
         given = found[:, 4] if found.shape[1] == 5 else None
         if scores is not None and (i, j) in scores:
             given = np.asarray(scores[i, j], dtype=np.float64)

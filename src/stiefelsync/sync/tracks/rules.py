@@ -133,7 +133,7 @@ def _add_squares(q: Quotient, x: Ints, y: Ints, one: Ints, two: Ints, support: F
 
 
 def few_choices(q: Quotient, most: int = 1) -> Floats:
-    """The smaller cluster has no other candidate than the larger, or at most so many candidates in all.
+    """The smaller cluster has no other candidate than the larger, or at most `most` candidates in all.
 
     The evidence is the density weight / (|A| |B|) shared among the candidates: a single match into a long track leaves
     many absent ones unexplained.
