@@ -15,7 +15,7 @@ from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.clusters import Quotient, conflicting
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, runs, spread
 
-__all__ = ["Rule", "few_choices", "parallel", "rule_gain", "squares", "triangle_counts", "triangles"]
+__all__ = ["Rule", "few_choices", "rule_gain", "squares", "triangle_counts", "triangles"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,24 +26,17 @@ _HUB = 64  # neighbours beyond which a cluster is left out of squares, whose cos
 
 
 def rule_gain(q: Quotient, rule: Rule) -> Floats:
-    """Return the evidence of one rule, with parallel matches before everything else; shape (E,)."""
-    gain, bundle = rule(q), parallel(q)
-    some = np.flatnonzero(bundle > 0)
-    gain[some] = 1 + bundle[some]
-    return gain
+    """Return the evidence of one rule, with parallel matches before everything else; shape (E,).
 
-
-def parallel(q: Quotient) -> Floats:
-    """Two or more matches run between the clusters; the evidence is their density, weight / (|A| |B|).
+    Where two or more matches run between the clusters the evidence is 1 plus their density, weight / (|A| |B|).
 
     Notes
     -----
-    O(E). A cycle of matches of any length ends as such a bundle once the rest of it is merged.
+    O(E) beside the rule. A cycle of matches of any length ends as such a bundle once the rest of it is merged.
     """
-    density, sizes = np.zeros(q.n_edges), q.sizes
-    some = np.flatnonzero(q.count >= 2)
-    density[some] = q.weight[some] / (sizes[q.A[some]] * sizes[q.B[some]])
-    return density
+    gain, parallel, sizes = rule(q), np.flatnonzero(q.count >= 2), q.sizes
+    gain[parallel] = 1 + q.weight[parallel] / (sizes[q.A[parallel]] * sizes[q.B[parallel]])
+    return gain
 
 
 def triangles(q: Quotient) -> Floats:
