@@ -70,14 +70,15 @@ class Matchings(MatchArrays):
         flat: _flat.Flat,
         sizes: Int32s,
         *,
-        names: tuple[str, ...] | None,
+        names: Sequence[str] | None,
         coordinates: ArrayLike | None,
         one_to_many: OneToMany = "error",
     ) -> Matchings:
         """Bring flat arrays into canonical form."""
-        layout = canonical(flat.objects, flat.points, sizes, flat.weights, one_to_many, names)
+        called = as_names(names, len(sizes))
+        *layout, repair = canonical(flat.objects, flat.points, sizes, flat.weights, one_to_many, called)
         at = as_coordinates(coordinates, int(sizes.sum()))
-        return object.__new__(cls)._set(sizes, *layout[:4], names, at, layout[4])
+        return object.__new__(cls)._set(sizes, *layout, called, at, repair)
 
     @classmethod
     @typed
@@ -112,8 +113,7 @@ class Matchings(MatchArrays):
             raise InputError(f"{len(object_array)} object pairs do not fit {len(point_array)} point pairs")
         values = None if weights is None else check_weights(weights, len(point_array))
         flat = _flat.Flat(object_array, point_array, values)
-        called = as_names(names, len(checked))
-        return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
+        return cls._checked(flat, checked, names=names, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
     @typed
@@ -138,8 +138,7 @@ class Matchings(MatchArrays):
         flat = _flat.flat_endpoints(ends, checked)
         if weights is not None:
             flat = flat._replace(weights=check_weights(weights, len(flat.points)))
-        called = as_names(names, len(checked))
-        return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
+        return cls._checked(flat, checked, names=names, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
     @typed
@@ -163,9 +162,8 @@ class Matchings(MatchArrays):
         >>> Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]}).weights.tolist()
         [0.5]
         """
-        checked = check_sizes(sizes)
-        flat, called = _flat.flat_pairs(pairs, weights), as_names(names, len(checked))
-        return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
+        checked, flat = check_sizes(sizes), _flat.flat_pairs(pairs, weights)
+        return cls._checked(flat, checked, names=names, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
     @typed
@@ -224,10 +222,9 @@ class Matchings(MatchArrays):
         [[0, 1], [1, 0]]
         """
         flat, checked = _flat.flat_blocks(blocks, sizes, weighted=weighted)
-        called = as_names(names, len(checked))
         if flat.weights is not None:
             check_weights(flat.weights, len(flat.points))
-        return cls._checked(flat, checked, names=called, coordinates=coordinates, one_to_many=one_to_many)
+        return cls._checked(flat, checked, names=names, coordinates=coordinates, one_to_many=one_to_many)
 
     @classmethod
     @typed
@@ -269,8 +266,7 @@ class Matchings(MatchArrays):
         [0.9]
         """
         flat, checked = _flat.flat_scores(scores, sizes, threshold=threshold, assign=assign, weighted=weighted)
-        called = as_names(names, len(checked))
-        return cls._checked(flat, checked, names=called, coordinates=coordinates)
+        return cls._checked(flat, checked, names=names, coordinates=coordinates)
 
     @classmethod
     @typed
