@@ -12,11 +12,15 @@ function and every change of layer by name. The database is that of Sceaux (STIE
   is a folder, or a module, directly inside ``stiefelsync``; calls by way of other packages count as calls of the last
   function of ours.
 * *runs*: calls of functions of interest, however often.
+* *used once*: functions that the source names in one place only, and that one function of the walk calls. With them
+  inlined there, smallest first, as far as no body exceeds 40 lines, so many functions would be left: a bound on what
+  merging functions can do to the walk.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import subprocess
@@ -27,6 +31,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+MOST_LINES = 40  # of a body, as tests/test_architecture.py asks for
 RUNS = ("canonical", "components", "connected", "trees", "_load_rows", "load_rows", "upper_bound", "render")
 HERE = Path(__file__).resolve().parent.parent
 Name = tuple[str, str]
@@ -39,6 +44,7 @@ class Walk:
         self.root = f"{root}{os.sep}"
         self.calls: Counter[Name] = Counter()
         self.changes: set[tuple[Name, Name]] = set()
+        self.callers: dict[Name, set[Name]] = {}
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         """Note a call and, where it leads into another layer, from where."""
@@ -53,6 +59,7 @@ class Walk:
                 caller = self._name(back.f_code)
             back = back.f_back
         self.calls[callee] += 1
+        self.callers.setdefault(callee, set()).update([] if caller is None else [caller])
         if caller is not None and layer(caller) != layer(callee):
             self.changes.add((caller, callee))
 
@@ -70,6 +77,40 @@ def layer(name: Name) -> str:
     ('io', 'clean')
     """
     return name[0].split("/")[0].removesuffix(".py")
+
+
+def inlined(root: Path, callers: dict[Name, set[Name]]) -> tuple[int, int]:
+    """Return how many functions are used once, and how many would be left with those inlined.
+
+    Parameters
+    ----------
+    callers
+        The functions of the walk, and who called each of them.
+    """
+    lines: dict[Name, int] = {}
+    uses: Counter[str] = Counter()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                uses[node.attr] += 1
+            elif isinstance(node, ast.Name):
+                uses[node.id] += 1
+            elif isinstance(node, ast.FunctionDef):
+                body = node.body[ast.get_docstring(node) is not None :]
+                where = path.relative_to(root).as_posix(), node.name
+                lines[where] = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 1
+    short = {name: (name[0], name[1].split(".")[-1]) for name in callers}
+    size = {name: lines.get(short[name], 1) for name in callers}
+    once = [name for name, by in callers.items() if len(by) == 1 and uses[short[name][1]] == 1]
+    into: dict[Name, Name] = {}
+    for name in sorted(once, key=lambda name: (size[name], name)):
+        (target,) = callers[name]
+        while target in into:
+            target = into[target]
+        if target != name and size[target] + size[name] - 1 <= MOST_LINES:
+            size[target] += size[name] - 1
+            into[name] = target
+    return len(once), len(callers) - len(into)
 
 
 def trace(database: Path) -> dict[str, Any]:
@@ -92,6 +133,7 @@ def trace(database: Path) -> dict[str, Any]:
     return {
         "functions": sorted(walk.calls),
         "changes": sorted(walk.changes),
+        "inlined": inlined(Path(stiefelsync.__file__).parent, walk.callers),
         "runs": {one: sum(n for (_, name), n in walk.calls.items() if name == one) for one in RUNS},
     }
 
@@ -134,6 +176,10 @@ def main() -> None:
     print(f"{len(found['functions'])} functions in {len(files)} files, {len(found['changes'])} changes of layer")
     print("by layer:", dict(Counter(layer(name) for name in found["functions"])))
     print("runs:", found["runs"])
+    once, left = found["inlined"]
+    print(
+        f"used once: {once}; with these inlined, bodies of at most {MOST_LINES} lines, {left} functions would be left"
+    )
     if given.list:
         for file, name in found["functions"]:
             print(f"  {file} {name}")
