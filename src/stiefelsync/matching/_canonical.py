@@ -230,6 +230,7 @@ def sort_matches(
             key += column
         if (key[1:] < key[:-1]).any():
             order = np.argsort(key)
+        del key  # as large as the matches
     points = points.copy() if order is None else points[order]
     objects = objects if order is None else objects[order]
     fresh = np.ones(len(objects), dtype=bool)

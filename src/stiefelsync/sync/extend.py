@@ -236,8 +236,9 @@ def _grow(
         # Only matches of free points are found wrong here, so the share of these is one of the matches of free points.
         numbers = replace(numbers, n_matches=int(np.count_nonzero(free[a[chosen]] | free[b[chosen]])))
         chosen, ends = chosen[inside], ends[inside]
-        of_pair = np.diff(weighed.pair_start)[weighed.match_pairs[chosen]]
-        weights, trust = numbers.weigh(weighed.match_weights[chosen], of_pair)
+        weights, trust = numbers.weigh(
+            weighed.match_weights[chosen], np.diff(weighed.pair_start)[weighed.match_pairs[chosen]]
+        )
     return grow_clusters(
         component, conflicted, objects, ends, weights, trust, numbers,
         first=first, places=None if places is None else places[held], watch=watch, callback=callback,

@@ -102,8 +102,9 @@ def grow_tracks(
         component, conflicted = split(objects, ends)
         inside = np.flatnonzero(conflicted[ends[:, 0]])
         ends, numbers = ends[inside], Numbers.of(matchings)
-        of_pair = np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
-        weights, trust = numbers.weigh(matchings.match_weights[inside], of_pair)
+        weights, trust = numbers.weigh(
+            matchings.match_weights[inside], np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
+        )
         first = None if start is None else _pieces(start, ends)
     grown = grow_clusters(
         component, conflicted, objects, ends, weights, trust, numbers,
