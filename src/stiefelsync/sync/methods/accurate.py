@@ -205,7 +205,7 @@ class _Search:
         self.matchings, self.rng = matchings, rng
         self.table = MatchTable.of(matchings, universe)
         self.small = len(self.table.indices) * universe < _SMALL
-        self.value, self.tried = -np.inf, 0
+        self.value, self.tried, self.settled = -np.inf, 0, False
         self.labels: Ints = np.full(matchings.n_points, -1, dtype=np.int64)
         self.blocks: BlockCounts | None = None
         self.refined: set[bytes] = set()
@@ -214,7 +214,6 @@ class _Search:
         # In a sequence errors are local: runs of objects are relabelled as a whole, and taken from other labellings.
         self.runs = not self.table.complete and self.small and matchings.n_objects <= _GROUPS
         self.brief = matchings.n_points * universe < _BRIEF
-        self.settled = False
         self.U: NDArray[Any] | None = None
 
     def stages(self, start: Ints | None, n_init: int) -> list[tuple[str, Callable[[], None]]]:
@@ -235,8 +234,7 @@ class _Search:
 
     def begin(self, name: str, labels: Ints) -> None:
         """Refine a start, hard and soft, and remember how likely it became."""
-        before, self.value = self.value, -np.inf
-        kept = self.labels
+        kept, before, self.value = self.labels, self.value, -np.inf
         try:
             self.refine(labels)
             if self.table.complete:
@@ -356,8 +354,7 @@ class _Search:
         """Weight every block by its reliability under the best labels, refine these and start again."""
         if self.settled or not ((self.small and not self.runs) or self.uneven()):
             return
-        before = self.value
-        blocks = self.weigh()
+        before, blocks = self.value, self.weigh()
         if self.small and not self.runs:
             self.soften(self.labels)
         if self.table.complete:
@@ -390,10 +387,9 @@ class _Search:
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
-        start = self.labels
         # Full permutations without weights tell nothing but who agrees with whom: nobody is known to be missing.
-        if not (told := self.table.partial or self.table.weight_scores is not None):
-            start = break_ties(self.table, start)
+        told = self.table.partial or self.table.weight_scores is not None
+        start = self.labels if told else break_ties(self.table, self.labels)
         P = sample_posterior(self.table, start, rng=self.rng)
         labels, promised, expected = decide(P, self.table, start)
         if not (told and promised > expected + _PROMISE):
