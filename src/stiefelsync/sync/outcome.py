@@ -15,6 +15,8 @@ from stiefelsync.stiefel.result import History, Status
 
 __all__ = ["Details", "Outcome", "Record", "accept", "by_first_appearance"]
 
+_SPREAD = 8  # times the number of points up to which labels are sorted by counting
+
 
 class Record:
     """Compares and prints field by field where some are arrays: equal to the last digit, shown by their shape.
@@ -138,7 +140,7 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
 
     Notes
     -----
-    O(m log m).
+    O(m + n log n) for labels below n, or O(m log m) where they are far above m.
 
     Examples
     --------
@@ -147,10 +149,14 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     """
     numbered = np.array(labels, dtype=np.int64)
     matched = numbered >= 0
-    _, first, inverse = np.unique(numbered[matched], return_index=True, return_inverse=True)
+    values = numbered[matched]
+    if values.max(initial=0) > _SPREAD * len(values):
+        values = np.unique(values, return_inverse=True)[1]
+    first = np.full(int(values.max(initial=-1)) + 1, len(values))
+    first[values[::-1]] = np.arange(len(values))[::-1]  # of several the last counts, which is the first
     place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    numbered[matched] = place[inverse]
+    place[np.argsort(first, kind="stable")] = np.arange(len(first))
+    numbered[matched] = place[values]
     return numbered
 
 

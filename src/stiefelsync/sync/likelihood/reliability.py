@@ -63,10 +63,10 @@ def fit_mixture(hits: Floats, trials: Floats) -> Mixture | None:
         return None
     kinds, n, _ = _kinds(hits, trials)
     L, top = _log_rates(*kinds)
-    E, shares = np.exp(L), np.full(len(_RATES), 1 / len(_RATES))
+    E, shares, total, n = np.exp(L), np.full(len(_RATES), 1 / len(_RATES)), float(n.sum()), n.astype(np.float64)
     for _ in range(_ITERATIONS):
-        shares = shares * ((n / (E @ shares)) @ E) / n.sum()
-    value = float(n @ (np.log(E @ shares) + top)) - 0.5 * (len(_RATES) - 1) * float(np.log(n.sum()))
+        shares = shares * ((n / (E @ shares)) @ E) / total
+    value = float(n @ (np.log(E @ shares) + top)) - 0.5 * (len(_RATES) - 1) * float(np.log(total))
     return Mixture(shares, value) if value > beta_binomial(hits, trials, least=0.5) else None
 
 
