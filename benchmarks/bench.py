@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -121,29 +122,46 @@ def product(repeats: int) -> Iterator[Line]:
     yield line("product", "SciPy over product", scipy_, ours)
 
 
-def start_up(repeats: int) -> Iterator[Line]:
-    """Imports and ``--version`` against ``import numpy, scipy.sparse``, in processes of their own."""
+def _processes(repeats: int, *codes: str) -> list[tuple[float, float, None]]:
+    """Return the least seconds, by clock and processor, of programs run in turn in processes of their own."""
+    import resource
 
-    def run(*arguments: str) -> tuple[float, float, None]:
-        import resource
-
-        least = [np.inf, np.inf]
-        for _ in range(repeats):
+    least = [[np.inf, np.inf] for _ in codes]
+    for _ in range(repeats):
+        for found, code in zip(least, codes, strict=True):
             before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+            subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            least = [min(least[0], time.perf_counter() - clock), min(least[1], took)]
-        return least[0], least[1], None
+            found[:] = min(found[0], time.perf_counter() - clock), min(found[1], took)
+    return [(clock, processor, None) for clock, processor in least]
 
-    base = run("-c", "import numpy, scipy.sparse")
-    yield line("start-up", "import stiefelsync", base, run("-c", "import stiefelsync"))
-    yield line(
-        "start-up",
-        "stiefelsync --version",
-        base,
-        run("-c", "import sys; from stiefelsync._start import main; sys.argv[1:] = ['--version']; main()"),
-    )
+
+def _command(*arguments: str) -> str:
+    return f"import sys; from stiefelsync._start import main; sys.argv[1:] = {list(arguments)!r}; main()"
+
+
+def start_up(repeats: int) -> Iterator[Line]:
+    """Imports and ``--version`` against ``import numpy, scipy.sparse``, in processes of their own."""
+    names = "import stiefelsync", "stiefelsync --version"
+    base, *ours = _processes(repeats, "import numpy, scipy.sparse", names[0], _command("--version"))
+    for name, entry in zip(names, ours, strict=True):
+        yield line("start-up", name, base, entry)
+
+
+def sceaux(repeats: int) -> Iterator[Line]:
+    """``sync`` of a COLMAP database against reading and writing it alone; both with their start-up."""
+    if "STIEFELSYNC_DATA" not in os.environ:
+        print("sceaux needs STIEFELSYNC_DATA, the folder with sceaux/database.db", file=sys.stderr)
+        return
+    database = str(Path(os.environ["STIEFELSYNC_DATA"]) / "sceaux" / "database.db")
+    with tempfile.TemporaryDirectory() as folder:
+        copy, clean = (str(Path(folder) / name) for name in ("copy.db", "clean.db"))
+        plain = f"io.write(io.read({database!r}), {copy!r}, like={database!r}, force=True)"
+        base, ours = _processes(
+            repeats, f"from stiefelsync import io; {plain}", _command("sync", database, "-o", clean, "--force")
+        )
+    yield line("sceaux", "read and write over sync", base, ours)
 
 
 def formats(repeats: int) -> Iterator[Line]:
@@ -180,6 +198,7 @@ HOUSE, MIDDLE, LARGE = "house 111 30 1 0", "row 100 150 1 .8", "row 200 300 1 .8
 AREAS: dict[str, Callable[[int], Iterator[Line]]] = {
     "presets": partial(presets, cases=(HOUSE, MIDDLE)), "large": partial(presets, cases=(LARGE,)), "suite": suite,
     "figure": figure, "product": product, "tracks": tracks, "formats": formats, "start-up": start_up,
+    "sceaux": sceaux,
 }  # fmt: skip
 USUAL = [name for name in AREAS if name != "large"]  # whose baseline takes a quarter of an hour
 

@@ -2,15 +2,18 @@
 #include "kernels.h"
 
 /* The stable order of n entries, given in `order`, by their keys from 0 to `most`, into `sorted`; `count` has most + 2 cells. */
-static void count_sort(const int64_t *key, const int32_t *order, int64_t n, int64_t most, int32_t *sorted, int32_t *count) {
-    memset(count, 0, (size_t)(most + 2) * 4);
-    for (int64_t t = 0; t < n; t++) count[key[t] + 1]++;
-    for (int64_t c = 0; c < most; c++) count[c + 1] += count[c];
-    if (order)
-        for (int64_t t = 0; t < n; t++) sorted[count[key[order[t]]]++] = order[t];
-    else
-        for (int64_t t = 0; t < n; t++) sorted[count[key[t]]++] = (int32_t)t;
-}
+#define COUNT_SORT(NAME, KEY)                                                                                               \
+    static void NAME(const KEY *key, const int32_t *order, int64_t n, int64_t most, int32_t *sorted, int32_t *count) {      \
+        memset(count, 0, (size_t)(most + 2) * 4);                                                                           \
+        for (int64_t t = 0; t < n; t++) count[key[t] + 1]++;                                                                \
+        for (int64_t c = 0; c < most; c++) count[c + 1] += count[c];                                                        \
+        if (order)                                                                                                          \
+            for (int64_t t = 0; t < n; t++) sorted[count[key[order[t]]]++] = order[t];                                      \
+        else                                                                                                                \
+            for (int64_t t = 0; t < n; t++) sorted[count[key[t]]++] = (int32_t)t;                                           \
+    }
+COUNT_SORT(count_sort, int64_t)
+COUNT_SORT(sort_cells, int32_t)
 
 /* The order of n < 2^31 entries by one key, or by two (`minor` not null), keys from 0 to most[0] and to most[1]. */
 API int order_by(const int64_t *major, const int64_t *minor, int64_t n, const int64_t *most, int64_t *order) {
@@ -25,46 +28,37 @@ API int order_by(const int64_t *major, const int64_t *minor, int64_t n, const in
     return 0;
 }
 
-/* Edges between different ones of n clusters, A < B, sorted, each once, with counts and weights added up, in place. How many
-   there are; -1 without memory. */
-API int64_t contract_edges(int64_t *A, int64_t *B, int64_t *count, double *weight, int64_t edges, int64_t n) {
-    int64_t *low = malloc((size_t)edges * 24 + 8);
-    int32_t *memory = malloc((size_t)(2 * edges + n + 2) * 4);
-    if (!low || !memory) {
-        free(low);
-        free(memory);
-        return -1;
-    }
-    int64_t *high = low + edges, *counts = high + edges, left = 0, found = -1;
-    int32_t *one = memory, *two = one + edges, *cells = two + edges;
+/* Edges between different ones of n clusters, A < B, sorted, each once, with counts and weights added up. Those given are A and
+   B, or name[A] and name[B] if there are names. How many there are; -1 without memory. */
+API int64_t contract_edges(const int64_t *from, const int64_t *to, const int64_t *name, const int64_t *given,
+                           const double *weighs, int64_t edges, int64_t n, int64_t *A, int64_t *B, int64_t *count,
+                           double *weight) {
+    int32_t *memory = malloc((size_t)(5 * edges + n + 2) * 4);
+    if (!memory) return -1;
+    int32_t *low = memory, *high = low + edges, *which = high + edges, *one = which + edges, *two = one + edges;
+    int32_t *cells = two + edges;
+    int64_t left = 0, found = 0;
     for (int64_t e = 0; e < edges; e++) {
-        if (A[e] == B[e]) continue;
-        low[left] = A[e] < B[e] ? A[e] : B[e];
-        high[left] = A[e] < B[e] ? B[e] : A[e];
-        counts[left] = count[e];
-        weight[left++] = weight[e];
+        const int64_t a = name ? name[from[e]] : from[e], b = name ? name[to[e]] : to[e];
+        if (a == b) continue;
+        low[left] = (int32_t)(a < b ? a : b);
+        high[left] = (int32_t)(a < b ? b : a);
+        which[left++] = (int32_t)e;
     }
-    count_sort(high, 0, left, n, one, cells);
-    count_sort(low, one, left, n, two, cells);
-    double *weights = malloc((size_t)left * 8 + 8);
-    if (weights) {
-        memcpy(weights, weight, (size_t)left * 8);
-        found = 0;
-        for (int64_t t = 0; t < left; t++) {
-            const int64_t e = two[t];
-            if (found && A[found - 1] == low[e] && B[found - 1] == high[e]) {
-                count[found - 1] += counts[e];
-                weight[found - 1] += weights[e];
-            } else {
-                A[found] = low[e];
-                B[found] = high[e];
-                count[found] = counts[e];
-                weight[found++] = weights[e];
-            }
+    sort_cells(high, 0, left, n, one, cells);
+    sort_cells(low, one, left, n, two, cells);
+    for (int64_t t = 0; t < left; t++) {
+        const int32_t x = two[t], e = which[x];
+        if (found && A[found - 1] == low[x] && B[found - 1] == high[x]) {
+            count[found - 1] += given[e];
+            weight[found - 1] += weighs[e];
+        } else {
+            A[found] = low[x];
+            B[found] = high[x];
+            count[found] = given[e];
+            weight[found++] = weighs[e];
         }
     }
-    free(weights);
-    free(low);
     free(memory);
     return found;
 }
@@ -120,6 +114,48 @@ static int64_t root_of(int64_t *tree, int64_t v) {
         v = next;
     }
     return root;
+}
+
+/* Number the trees of n clusters from 0 in the order in which they first appear, in place; how many there are. */
+static int64_t number_trees(int64_t *tree, int64_t n, int64_t *name) {
+    int64_t found = 0;
+    for (int64_t v = 0; v < n; v++) name[v] = -1;
+    for (int64_t v = 0; v < n; v++)
+        if (name[tree[v]] < 0) name[tree[v]] = found++;
+    for (int64_t v = 0; v < n; v++) tree[v] = name[tree[v]];
+    return found;
+}
+
+/* The points of n clusters, from start on, cluster after cluster of the trees they are merged into and by object within: into
+   `new_points`, `new_objects` and `new_start`. `tree`, one of the clusters of each tree, is numbered from 0, `inside` counts the
+   clusters of each; how many trees there are, -1 without memory. */
+API int64_t merge_points(int64_t *tree, int64_t n, const int64_t *start, const int64_t *points, const int64_t *objects,
+                         int64_t *new_points, int64_t *new_objects, int64_t *new_start, int64_t *inside) {
+    int64_t *at = malloc((size_t)(n + 1) * 8);
+    if (!at) return -1;
+    const int64_t trees = number_trees(tree, n, at);
+    memset(new_start, 0, (size_t)(trees + 1) * 8);
+    memset(inside, 0, (size_t)trees * 8);
+    for (int64_t v = 0; v < n; v++) {
+        new_start[tree[v] + 1] += start[v + 1] - start[v];
+        inside[tree[v]]++;
+    }
+    for (int64_t t = 0; t < trees; t++) new_start[t + 1] += new_start[t];
+    memcpy(at, new_start, (size_t)trees * 8);
+    for (int64_t v = 0; v < n; v++) {
+        const int64_t t = tree[v];
+        for (int64_t p = start[v]; p < start[v + 1]; p++) {
+            int64_t to = at[t]++;
+            for (; to > new_start[t] && new_objects[to - 1] > objects[p]; to--) {
+                new_objects[to] = new_objects[to - 1];
+                new_points[to] = new_points[to - 1];
+            }
+            new_objects[to] = objects[p];
+            new_points[to] = points[p];
+        }
+    }
+    free(at);
+    return trees;
 }
 
 /* Which of n clusters are merged, by the number of one of them, into `tree`: along the best edge of each, of positive gain;

@@ -75,6 +75,29 @@ def test_conflicts_of_objects_beyond_sixty_four(monkeypatch):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_edges_may_be_renamed_on_the_way(monkeypatch):
+    rng = np.random.default_rng(2)
+    A, B, count, weight = graph(rng)
+    name = rng.integers(40, size=300)
+    found = kernels.contracted(A, B, count, weight, 40, name)
+    with monkeypatch.context() as plain:
+        plain.setenv("STIEFELSYNC_COMPILED", "0")
+        assert kernels.contracted(A, B, count, weight, 40, name) is None
+        expected = clusters._contracted(name[A], name[B], count, weight, 40)
+    for part, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(part, other)
+
+
+def test_points_of_merged_clusters_are_sorted_by_object():
+    tree = np.array([2, 3, 2, 3, 4])
+    start, points = np.array([0, 2, 3, 4, 6, 7]), np.array([10, 11, 12, 13, 14, 15, 16])
+    found = kernels.merged_points(tree, start, points, np.array([1, 5, 2, 3, 0, 9, 4]))
+    assert [part.tolist() for part in found] == [
+        [10, 13, 11, 14, 12, 15, 16], [1, 3, 5, 0, 2, 9, 4], [0, 3, 6, 7], [2, 2, 1],
+    ]  # fmt: skip
+    assert tree.tolist() == [0, 1, 0, 1, 2]
+
+
 def test_without_edges(monkeypatch):
     nothing = np.empty(0, dtype=np.int64)
     for edges in both(monkeypatch, lambda: clusters._contracted(nothing, nothing, nothing, np.empty(0), 3)):

@@ -234,7 +234,13 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
     O((p + E) log(p + E)).
     """
-    tree = numbered(_trees(q, gain))
+    tree = _trees(q, gain)
+    if (found := kernels.merged_points(tree, q.start, q.points, q.objects)) is not None:
+        points, objects, start, inside = found
+        edges = kernels.contracted(q.A, q.B, q.count, q.weight, len(inside), tree)
+        if edges is not None:
+            return Quotient(points, objects, start, *edges, inside > 1)
+    tree = numbered(tree)
     inside = np.bincount(tree)
     order = ordered(np.repeat(tree, q.sizes), q.objects)
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stiefelsync._kernels.library import address, library
 
-__all__ = ["conflicting", "contracted", "order_by", "tree_of", "triangle_counts"]
+__all__ = ["conflicting", "contracted", "merged_points", "order_by", "tree_of", "triangle_counts"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,17 +32,44 @@ def order_by(keys: tuple[NDArray[Any], ...], most: list[int]) -> Ints | None:
     return order
 
 
-def contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats] | None:
-    """Return the edges between different ones of n clusters, each once and sorted, with summed counts and weights."""
+def contracted(
+    A: Ints, B: Ints, count: Ints, weight: Floats, n: int, name: Ints | None = None
+) -> tuple[Ints, Ints, Ints, Floats] | None:
+    """Return the edges between different ones of n clusters, each once and sorted, with summed counts and weights.
+
+    The edges given are A and B, shape (E,), or name[A] and name[B].
+    """
     if (found := library()) is None or max(len(A), n) > _MOST:
         return None
-    A, B, count = (np.array(part, np.int64) for part in (A, B, count))
-    weight = np.array(weight, np.float64)
+    E = len(A)
+    given = [np.ascontiguousarray(part, np.int64) for part in (A, B, count)]
+    weight, renamed = np.ascontiguousarray(weight, np.float64), None if name is None else _at(name)
+    one, two, counts = (np.empty(E, dtype=np.int64) for _ in range(3))
+    weights = np.empty(E)
     found.contract_edges.restype = ctypes.c_int64
-    left = found.contract_edges(_at(A), _at(B), _at(count), _at(weight), _number(len(A)), _number(n))
+    left = found.contract_edges(
+        _at(given[0]), _at(given[1]), renamed, _at(given[2]), _at(weight), _number(E), _number(n),
+        _at(one), _at(two), _at(counts), _at(weights),
+    )  # fmt: skip
     if left < 0:
         raise MemoryError("no memory for the edges between clusters")
-    return A[:left].copy(), B[:left].copy(), count[:left].copy(), weight[:left].copy()  # the rest may go
+    return one[:left].copy(), two[:left].copy(), counts[:left].copy(), weights[:left].copy()  # the rest may go
+
+
+def merged_points(tree: Ints, start: Ints, points: Ints, objects: Ints) -> tuple[Ints, Ints, Ints, Ints] | None:
+    """Return the points and objects of merged clusters, where each begins, and how many were merged in it.
+
+    Numbers the trees, (n,), from 0 in the order in which they first appear, in place.
+    """
+    if (found := library()) is None:
+        return None
+    n, new = len(tree), [np.empty(size, dtype=np.int64) for size in (len(points), len(points), len(start), len(tree))]
+    found.merge_points.restype = ctypes.c_int64
+    given = [np.ascontiguousarray(part) for part in (start, points, objects)]
+    trees = found.merge_points(_at(tree), _number(n), *map(_at, given), *map(_at, new))
+    if trees < 0:
+        raise MemoryError("no memory for merged clusters")
+    return new[0], new[1], new[2][: trees + 1].copy(), new[3][:trees].copy()
 
 
 def triangle_counts(A: Ints, B: Ints, n: int) -> Ints | None:
