@@ -46,7 +46,7 @@ def test_keypoints_on_a_grid_are_moved_on_demand(tmp_path: Path, cols: int) -> N
     assert kept.written.moved == 0
     (said,) = (text for text in kept.advice if "grid of 8 px" in text)
     assert "refine=True" in said
-    assert not any("global mapper" in text for text in kept.advice)
+    assert not any("can stay as they are" in text for text in kept.advice)
     done = clean(tmp_path / "database.db", tmp_path / "moved.db", method="tracks", refine=True)
     assert not any("grid" in text for text in done.advice)
     assert done.as_dict()["keypoints_moved"] == done.written.moved > 2 * N

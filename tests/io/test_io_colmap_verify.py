@@ -59,7 +59,6 @@ def test_without_pycolmap_verification_comes_next(
 
 
 def test_rows_without_geometry_are_told(database: Path, tmp_path: Path) -> None:
-    assert colmap_advice.advice(database, {}) == []
     with closing(sqlite3.connect(database)) as opened, opened:
         unity = np.eye(3).tobytes()
         opened.execute("UPDATE two_view_geometries SET F = NULL, E = NULL, H = ? WHERE rows > 0", (unity,))
@@ -71,6 +70,22 @@ def test_rows_without_geometry_are_told(database: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(database)) as opened, opened:
         opened.execute("DELETE FROM two_view_geometries")
     assert colmap_advice.advice(database, {})[0].startswith("Only raw matches")
+
+
+def test_verified_matches_can_stay_for_the_global_mapper(database: Path, tmp_path: Path) -> None:
+    (said,) = clean(database, tmp_path / "clean.db", method="tracks").advice
+    assert "global one hardly change, for which the matches can stay as they are" in said
+    for options, told in (
+        ({"source": "two_view_geometries"}, [said]),
+        ({"source": "matches"}, []),
+        ({"refine": True}, []),
+        ({"verify": False}, []),
+    ):
+        assert colmap_advice.advice(database, options) == told
+    with closing(sqlite3.connect(database)) as opened, opened:  # a single pair that nobody verified
+        one = "(SELECT min(pair_id) FROM two_view_geometries WHERE rows > 0)"
+        opened.execute(f"UPDATE two_view_geometries SET F = NULL, E = NULL, H = NULL WHERE pair_id = {one}")
+    assert said not in colmap_advice.advice(database, {})
 
 
 def test_other_formats_are_not_verified(tmp_path: Path) -> None:

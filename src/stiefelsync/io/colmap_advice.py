@@ -25,6 +25,9 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
 
     COLMAP's own verification leaves a matrix F, E or H in every row that passed. Rows without any were put there by
     other programs, and so were identity matrices. Whether keypoints lie on a grid is told from the image with most.
+
+    Where nothing speaks for either, matches can stay as they are for COLMAP's global mapper: it takes rotations from
+    the geometries, drops tracks that contradict themselves and adjusts no point that fewer than three images see.
     """
     with snapshot(path) as connection:
         rows = connection.execute("SELECT F, E, H FROM two_view_geometries WHERE rows > 0").fetchall()
@@ -50,4 +53,9 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
                 f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=True moves those of the"
                 " copy to where the matches around them put them, for better cameras."
             )
+    if rows and not (said or "verify" in options or options.get("refine") or options.get("source") == "matches"):
+        said.append(
+            "COLMAP has verified every pair: cleaning helps its incremental mapper; the cameras of its global one"
+            " hardly change, for which the matches can stay as they are."
+        )
     return said
