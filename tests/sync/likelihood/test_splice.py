@@ -11,9 +11,9 @@ from stiefelsync import datasets
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.counts import block_counts
 from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.model import log_odds
+from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 from stiefelsync.sync.likelihood.sampling import pair_scores
-from stiefelsync.sync.likelihood.splice import _cycles, _Labelling, _Splicer, neighbourhoods
+from stiefelsync.sync.likelihood.splice import _cycles, _Labelling, _Splicer, neighbourhoods, splice
 
 D = 5
 
@@ -150,3 +150,16 @@ def test_a_careful_sweep_keeps_only_what_is_likelier_than_all_before(monkeypatch
     found = one.sweep(start, None, runs, careful=True)
     moved = np.isin(one.table.owner, [0, 3])
     np.testing.assert_array_equal(found, np.where(moved, names[start], start))
+
+
+@pytest.mark.parametrize(("k", "longest"), [(9, 4), (20, 10), (70, 30)])
+def test_runs_are_at_most_half_of_all_and_begin_at_every_second_object(k, longest, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "stiefelsync.sync.likelihood.splice.neighbourhoods", lambda table, *how: asked.append(how) or []
+    )  # fmt: skip
+    table = MatchTable.of(Matchings.from_labels(np.zeros(k, dtype=int), [1] * k), 1)
+    labels, value = splice(table, np.zeros(k, dtype=np.int64))
+    assert asked == [(longest, 2)]
+    assert not labels.any()
+    assert value == log_likelihood(table, labels)
