@@ -14,6 +14,7 @@ from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync.tracks.grouped import Answer, solve_in_groups
 from stiefelsync.sync.tracks.groups import check_groups, group_by_overlap, parts, regions
 from stiefelsync.sync.tracks.grow import grow_tracks
+from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import Numbers
 from stiefelsync.sync.tracks.pieces import InMemory
 
@@ -110,6 +111,22 @@ def test_rounds_of_all_answers_are_counted(weighted: bool) -> None:
     assert (rounds[0] > 0, rounds[1] > 0) == (True, weighted)
     assert {"groups", "crossings", "regions"} <= set(heard)
     assert ("groups by weight" in heard, "crossings by weight" in heard) == (weighted, weighted)
+
+
+def test_joins_within_groups_and_at_borders_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, _ = datasets.scene(1_000, 40, 200, 400, 0.4, 0.3, rng=0)
+    counted = {"pieces": 0, "grouped": 0}
+    for place in counted:
+
+        def counting(*given: object, place: str = place, **options: object) -> tuple[np.ndarray, int]:
+            track, joins = join(*given, **options)
+            counted[place] += joins
+            return track, joins
+
+        monkeypatch.setattr(f"stiefelsync.sync.tracks.{place}.join", counting)
+    answer = solve(problem, by_overlap(problem, 10))
+    assert answer.joins == sum(counted.values())
+    assert counted["grouped"] > 0
 
 
 def test_too_little_memory_is_said_before_it_is_used() -> None:

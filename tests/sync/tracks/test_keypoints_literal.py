@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings
-from stiefelsync.sync.tracks.keypoints import _both, _by_image, _Ends, _robust_means, _sizes, _spacing, _twins
+from stiefelsync.sync.tracks.keypoints import _both, _by_image, _Ends, _look_up, _robust_means, _sizes, _spacing, _twins
 
 # Two correspondences of image 0 with image `other`, as four ends; what was found is one keypoint for each end.
 POINT = np.arange(4)
@@ -74,3 +74,11 @@ def test_spacing_is_the_median_distance_to_the_nearest_of_the_same_side() -> Non
     image, xy = np.array([0, 0, 1, 1, 2]), np.array([[0.0, 0], [3, 0], [0, 0], [3, 4], [9, 9]])
     assert _spacing(_Ends(image, np.array([0, 0, 1, 1, 2]), xy, np.array([[0, 1], [0, 2]]))) == 4.0
     assert _spacing(_Ends(image, np.arange(5), xy, np.array([[0, 1], [0, 2]]))) == 1.0  # alone on every side
+
+
+def test_numbers_are_looked_up_among_sorted_ones() -> None:
+    keys, wanted = np.array([2, 5, 9]), np.array([5, 1, 9, 12])
+    place, there = _look_up(keys, wanted)
+    assert (keys[place][there].tolist(), there.tolist()) == ([5, 9], [True, False, True, False])
+    place, there = _look_up(keys[:0], wanted)
+    assert (place.tolist(), there.tolist()) == ([0] * 4, [False] * 4)
