@@ -170,7 +170,7 @@ def test_samples_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, truth = PROBLEMS[name]()
     table = MatchTable.of(problem, int(truth.max()) + 1)
     start = np.asarray(truth, dtype=np.int64)
-    settings = {"sweeps": 30, "burn": 10, "chains": 3}
+    settings = {"sweeps": 30, "burn": 10, "chains": 4}
     one, two = both(monkeypatch, lambda: sample_posterior(table, start, rng=np.random.default_rng(5), **settings))
     assert np.array_equal(one, two)
     assert len(np.unique(one)) > 5

@@ -20,7 +20,7 @@ from stiefelsync.sync.likelihood.posterior import (
     evidence,
     sample_posterior,
 )
-from stiefelsync.sync.likelihood.sampling import _improve, break_ties, decide, expected_fscore
+from stiefelsync.sync.likelihood.sampling import _improve, break_ties, decide, expected_fscore, optimism
 
 
 def test_kinds_tell_rows_from_columns():
@@ -63,7 +63,7 @@ def test_hot_chains_come_back_to_large_full_permutations():
         some = rng.choice(64, 10, replace=False)
         block[some, 1] = np.roll(block[some, 1], 1)
     table = MatchTable.of(Matchings.from_pairs(ends, [64] * 3), 64)
-    P = sample_posterior(table, truth, rng=rng, chains=8, sweeps=500, burn=300)
+    P = sample_posterior(table, truth, rng=rng, chains=8, sweeps=500, burn=300).mean(axis=0)
     right = P[np.arange(64), 64 + np.arange(64)]
     assert right.mean() > 0.6  # 54 of 64 matches are right; in a chain that has forgotten all, one label in 64
     assert np.array_equal(P, P.T)
@@ -119,37 +119,53 @@ def test_decision_leaves_points_alone_rather_than_with_strangers():
     P = np.zeros((4, 4))
     P[0, 2] = P[2, 0] = 0.9
     P[1, 3] = P[3, 1] = 0.05
-    labels, promised, first = decide(P, table, np.array([0, 1, 0, 1]))
+    start = np.array([0, 1, 0, 1])
+    labels = decide(P, table, start)
     assert labels.tolist() == [0, -1, 0, -1]
-    assert promised == pytest.approx(expected_fscore(P, table, labels))
-    assert promised == pytest.approx(2 * 0.9 / (1 + 0.95))
-    assert first == pytest.approx(2 * 0.95 / (2 + 0.95))
+    assert expected_fscore(P, table, labels) == pytest.approx(2 * 0.9 / (1 + 0.95))
+    assert expected_fscore(P, table, start) == pytest.approx(2 * 0.95 / (2 + 0.95))
 
 
-def test_promise_belongs_to_the_labels_returned():
+def test_decision_promises_more_than_its_start():
     rng = np.random.default_rng(0)
     problem, truth = datasets.synthetic(8, 4, 0.8, 0.5, rng=0)
     table = MatchTable.of(problem, 8)
     P = rng.random((len(truth),) * 2) ** 4
     P = np.where(table.owner[:, None] != table.owner, (P + P.T) / 2, 0)
-    labels, promised, first = decide(P, table, truth)
-    assert promised == pytest.approx(expected_fscore(P, table, labels))
-    assert promised > first
+    labels = decide(P, table, truth)
+    assert expected_fscore(P, table, labels) > expected_fscore(P, table, truth)
     for i in range(4):
         own = labels[table.owner == i]
         assert len(set(own[own >= 0])) == (own >= 0).sum()
 
 
+def test_labels_look_better_to_the_samples_that_chose_them():
+    # Two samples in each half: what they choose promises more than the probabilities that they were drawn by keep.
+    rng = np.random.default_rng(0)
+    problem, truth = datasets.synthetic(10, 3, 0.8, 0.3, rng=0)
+    table = MatchTable.of(problem, 10)
+    P = 0.4 * (truth[:, None] == truth) + 0.05
+    found, real = [], []
+    for _ in range(60):
+        halves = np.triu(rng.binomial(2, P, size=(2, *P.shape)) / 2, 1)
+        halves += halves.transpose(0, 2, 1)
+        labels = decide(halves.mean(axis=0), table, truth)
+        found.append(optimism(halves, table, truth))
+        real.append(expected_fscore(halves.mean(axis=0), table, labels) - expected_fscore(P, table, labels))
+    assert np.mean(real) > 0.05
+    assert np.mean(found) == pytest.approx(np.mean(real), rel=0.5)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("objects", [3, 4, 5, 10])
-def test_promised_fscore_is_calibrated(objects):
+@pytest.mark.parametrize(("objects", "instances"), [(3, 60), (4, 40), (5, 24), (10, 12)])
+def test_promised_fscore_is_calibrated(objects, instances):
     gaps = []
-    for seed in range(1000, 1012):
+    for seed in range(1000, 1000 + instances):
         problem, truth = datasets.synthetic(25, objects, 0.7, 0.4, rng=seed)
         result = synchronise(problem, 25, rng=seed)
         gaps.append(result.outcome.details.expected_fscore - score(result.labels, truth).fscore)
-    # Of one problem the real fscore differs by about .06 from what is expected, of twelve by .02.
-    assert abs(np.mean(gaps)) < 0.05
+    # Of one problem of three objects the real fscore differs by about .13 from what is expected, of sixty by .017.
+    assert abs(np.mean(gaps)) < 0.03
 
 
 def test_full_permutations_without_weights_leave_nobody_out():

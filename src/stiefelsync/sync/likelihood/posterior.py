@@ -44,6 +44,7 @@ _WORK = 60_000  # pairs of points with equal labels, over all chains, that a swe
 _STEEP = 4.0  # most that a standard deviation of the weights' normal scores may add to a match's log-odds
 # Kinds of pairs of points; matches are _MATCH + class of their weight. The first four: which of them is matched.
 _BOTH, _ROW, _COLUMN, _NEITHER, _MATCH = 1, 2, 3, 4, 5
+_PRIORS = np.array([[1.0], [0.5], [0.5], [0.5], [0.5]])  # both parameters of the beta priors of p, u₁, v₁, u₀ and v₀
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,10 @@ def sample_posterior(
     burn: int = 600,
     every: int = 4,
 ) -> Floats:
-    """Return the posterior probability, (m, m), that two points carry the same label; 1 on the diagonal.
+    """Return the posterior probability that two points carry the same label, (2, m, m): one by each half of the chains.
 
-    It is 0 for points of objects that no comparisons connect: they may carry the same label, but nothing says so.
+    The mean of both is the estimate; what was chosen by one half can be judged by the other. It is 1 on the diagonal,
+    and 0 for points of objects that no comparisons connect: they may carry the same label, but nothing says so.
 
     Gibbs sampling. In one object labels are paired off at random and each pair swaps (or hands over) its point with the
     probability that the scores give, all pairs and all chains at once. After every sweep each chain draws the rates,
@@ -133,8 +135,8 @@ def sample_posterior(
     labels : (m,) int
         Where every chain starts; no -1.
     chains, sweeps, burn, every
-        Number of chains (by default 24, and down to 8 where k²d is large), sweeps over all objects, sweeps before the
-        first sample, and sweeps between samples.
+        Number of chains, even (by default 24, and down to 8 where k²d is large), sweeps over all objects, sweeps before
+        the first sample, and sweeps between samples.
 
     Notes
     -----
@@ -145,17 +147,18 @@ def sample_posterior(
     >>> from stiefelsync.matching.matchings import Matchings
     >>> problem = Matchings.from_labels([0, 1, 2, 0, 1, 2, 0, 1, 2], [3, 3, 3])
     >>> P = sample_posterior(MatchTable.of(problem, 3), np.tile([0, 1, 2], 3), rng=np.random.default_rng(0))
-    >>> bool(P[0, 3] > 0.9), bool(P[0, 4] < 0.1)
-    (True, True)
+    >>> (P[:, 0, 3] > 0.9).tolist(), (P[:, 0, 4] < 0.1).tolist()
+    ([True, True], [True, True])
     """
     seen = evidence(table)
     m, k = len(labels), table.matchings.n_objects
-    chains = min(max(_WORK // (k * k * table.d), 8), 24) if chains is None else chains
+    chains = min(max(_WORK // (k * k * table.d) // 2 * 2, 8), 24) if chains is None else chains
     prior = _size_prior(table.matchings.sizes.astype(np.int64), table.d + table.d // 4 + 2)
     member, size = np.full((chains, len(prior) - 1, k), m, dtype=np.int64), np.full(chains, table.d)
     member[:, labels, table.owner] = np.arange(m)
-    together, samples = np.zeros((m + 1) ** 2), 0
+    together, samples = np.zeros(2 * (m + 1) ** 2, dtype=np.int64), 0
     one, two = np.triu_indices(k, 1)
+    half = np.repeat([0, (m + 1) ** 2], chains // 2)[:, None, None]
     counts = _count(seen, member)
     for sweep in range(sweeps):
         if sweep >= burn // 2:
@@ -163,12 +166,13 @@ def sample_posterior(
             member, size = _resize(member, member < m, prior, rng)
         _sweep(seen, member, size, _worth(seen, counts, rng) * min(2 * sweep / max(burn, 1), 1.0), rng)
         if sweep >= burn and (sweep - burn) % every == 0:
-            np.add.at(together, (member[..., one] * (m + 1) + member[..., two]).ravel(), 1)
-            samples += chains
-    P = together.reshape(m + 1, m + 1)[:m, :m] / max(samples, 1)
+            at = half + member[..., one] * (m + 1) + member[..., two]
+            together += np.bincount(at.ravel(), minlength=len(together))
+            samples += chains // 2
+    P = together.reshape(2, m + 1, m + 1)[:, :m, :m] / max(samples, 1)
     part = connected(k, table.matchings.pair_objects)[table.owner]
-    P[part[:, None] != part] = 0
-    return np.asarray(P + P.T + np.eye(m))
+    P[:, part[:, None] != part] = 0
+    return np.asarray(P + P.transpose(0, 2, 1) + np.eye(m))
 
 
 def _count(seen: Evidence, member: Ints) -> Floats:
@@ -195,7 +199,7 @@ def _resize(member: Ints, held: NDArray[np.bool_], prior: Floats, rng: np.random
     `held`, shaped as `member`, says who is somebody.
     """
     used = held.any(axis=2)
-    member = np.take_along_axis(member, np.argsort(~used, axis=1, kind="stable")[..., None], axis=1)
+    member = member[np.arange(len(member))[:, None], np.argsort(~used, axis=1, kind="stable")]
     unseen = np.arange(len(prior)) - used.sum(axis=1)[:, None]
     chances = np.where(unseen >= 0, prior - gammaln(np.maximum(unseen, 0) + 1.0), -np.inf)
     return member, (chances + rng.gumbel(size=chances.shape)).argmax(axis=1)
@@ -231,26 +235,20 @@ def _sweep(seen: Evidence, member: Ints, size: Ints, worth: Floats, rng: np.rand
 
 def _worth(seen: Evidence, counts: Floats, rng: np.random.Generator) -> Floats:
     """Draw each chain's rates given its counts; return what every kind of pair is worth, shape (chains, kinds)."""
-
-    def rate(yes: Floats, no: Floats, prior: float = 0.5) -> Floats:
-        return np.clip(rng.beta(np.maximum(yes, 0) + prior, np.maximum(no, 0) + prior), 1e-3, 0.999)
-
     right, present, M = counts[:, _MATCH:].sum(axis=1), counts[:, 1:].sum(axis=1), float(seen.totals.sum())
-    both, row, column, neither = (counts[:, kind] for kind in (_BOTH, _ROW, _COLUMN, _NEITHER))
-    stray_row, stray_column = M - right - both - row, M - right - both - column
-    p = rate(right, present - right, 1.0)
-    u1, v1 = rate(both + row, column + neither), rate(both + column, row + neither)
-    u0 = rate(stray_row, seen.rows - present - stray_row)
-    v0 = rate(stray_column, seen.columns - present - stray_column)
+    row, column = counts[:, _BOTH] + counts[:, _ROW], counts[:, _BOTH] + counts[:, _COLUMN]
+    yes = np.stack([right, row, column, M - right - row, M - right - column])
+    all_ = np.stack([present, present - right, present - right, seen.rows - present, seen.columns - present])
+    rates = rng.beta(np.maximum(yes, 0) + _PRIORS, np.maximum(all_ - yes, 0) + _PRIORS).clip(1e-3, 0.999)
+    (p, u1, v1, u0, v0), (q, not_u1, not_v1, not_u0, not_v0) = np.log(rates), np.log(1 - rates)
     worth = np.zeros_like(counts)
-    worth[:, _BOTH] = np.log(u1 / u0) + np.log(v1 / v0)
-    worth[:, _ROW] = np.log(u1 / u0) + np.log((1 - v1) / (1 - v0))
-    worth[:, _COLUMN] = np.log((1 - u1) / (1 - u0)) + np.log(v1 / v0)
-    worth[:, _NEITHER] = np.log((1 - u1) / (1 - u0)) + np.log((1 - v1) / (1 - v0))
-    worth[:, _BOTH:_MATCH] += np.log(1 - p)[:, None]
+    worth[:, _BOTH] = q + (u1 - u0) + (v1 - v0)
+    worth[:, _ROW] = q + (u1 - u0) + (not_v1 - not_v0)
+    worth[:, _COLUMN] = q + (not_u1 - not_u0) + (v1 - v0)
+    worth[:, _NEITHER] = q + (not_u1 - not_u0) + (not_v1 - not_v0)
     # From w! to (w - 1)! or (w + 1)!: half way between both.
     wrong = np.maximum(M - right, 0) / max(seen.blocks, 1) + 0.5
-    worth[:, _MATCH:] = (np.log(p) + np.log(wrong) - np.log(u0) - np.log(v0))[:, None]
+    worth[:, _MATCH:] = (p + np.log(wrong) - u0 - v0)[:, None]
     if seen.scores is not None:
         worth[:, _MATCH:] += _trust(seen.scores, counts[:, _MATCH:], seen.totals, rng)
     return worth

@@ -18,7 +18,7 @@ from stiefelsync.sync.likelihood.gauss_seidel import assign
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood
 
-__all__ = ["break_ties", "decide", "expected_fscore", "pair_scores"]
+__all__ = ["break_ties", "decide", "expected_fscore", "optimism", "pair_scores"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,8 +46,8 @@ def pair_scores(table: MatchTable, rates: LogOdds) -> Floats:
     return np.asarray(table.matrix(rates.right).toarray() + half + half.T)
 
 
-def decide(P: Floats, table: MatchTable, labels: Ints, *, max_iter: int = 10) -> tuple[Ints, float, float]:
-    """Return the consistent labels of largest expected fscore found, -1 = unmatched, that fscore, and the start's.
+def decide(P: Floats, table: MatchTable, labels: Ints, *, max_iter: int = 10) -> Ints:
+    """Return the consistent labels of largest expected fscore found, -1 = unmatched.
 
     For pair probabilities P the expected fscore of a labelling is about 2 Σ_kept P / (n_kept + Σ P). Its maximiser, of
     value f, also maximises Σ_kept (P − f/2) (Dinkelbach): each round improves the labels object by object for the
@@ -64,20 +64,45 @@ def decide(P: Floats, table: MatchTable, labels: Ints, *, max_iter: int = 10) ->
     --------
     >>> from stiefelsync.matching.matchings import Matchings
     >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
-    >>> decide(np.array([[1, 0, 0.1], [0, 1, 0.8], [0.1, 0.8, 1]]), table, np.array([0, 1, 0]))[0].tolist()
+    >>> decide(np.array([[1, 0, 0.1], [0, 1, 0.8], [0.1, 0.8, 1]]), table, np.array([0, 1, 0])).tolist()
     [-1, 0, 0]
     """
     P = np.where(table.owner[:, None] != table.owner, P, 0.0)
-    best, first = labels, expected_fscore(P, table, labels)
-    f = first
+    best, f = labels, expected_fscore(P, table, labels)
     for _ in range(max_iter):
         tried = _improve(P, table, best, f)
         after = expected_fscore(P, table, tried)
         if after <= f + 1e-9:
             break
         best, f = tried, after
-    best = _without_singles(best, table.d)
-    return best, expected_fscore(P, table, best), first
+    return _without_singles(best, table.d)
+
+
+def optimism(halves: Floats, table: MatchTable, labels: Ints) -> float:
+    """Return by how much :func:`expected_fscore` is too large for labels chosen by the same probabilities.
+
+    Labels that half of the chains choose look better to that half than to the other. Chosen by all chains, twice as
+    many, they look better than they are by half as much.
+
+    Parameters
+    ----------
+    halves : (2, m, m)
+        Probability that two points are the same, by two independent estimates.
+    labels : (m,) int
+        The start of both choices.
+
+    Examples
+    --------
+    >>> from stiefelsync.matching.matchings import Matchings
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2)
+    >>> one, two = np.zeros((2, 3, 3))
+    >>> one[0, 2] = one[2, 0] = two[1, 2] = two[2, 1] = 0.5
+    >>> [optimism(np.stack([one, other]), table, np.array([0, 1, 0])) for other in (one, two)]
+    [0.0, 0.3333333333333333]
+    """
+    chosen = [decide(P, table, labels) for P in halves]
+    own, other = (sum(map(expected_fscore, some, [table] * 2, chosen)) for some in (halves, halves[::-1]))
+    return (own - other) / 4
 
 
 def expected_fscore(P: Floats, table: MatchTable, labels: Ints) -> float:

@@ -27,7 +27,7 @@ from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.reliability import beta_fit
-from stiefelsync.sync.likelihood.sampling import break_ties, decide, expected_fscore, pair_scores
+from stiefelsync.sync.likelihood.sampling import break_ties, decide, expected_fscore, optimism, pair_scores
 from stiefelsync.sync.likelihood.splice import splice
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import nudges, spectral_start, start_size
@@ -41,7 +41,6 @@ __all__ = ["AccurateDetails", "Start", "accurate", "improve"]
 Ints = NDArray[np.int64]
 
 _FEW = 10  # objects up to which the answer is the one of largest expected fscore
-_PROMISE = 0.01  # growth of the expected fscore that is worth leaving the likeliest labels for
 _DENSE = 1000  # points up to which an m×m matrix is small
 _SMALL = 3_000_000  # nnz·d below which everything is tried, and reweighting repeated while it helps
 _PASSES = 3  # of weighing the blocks again; each begins only if the one before helped
@@ -387,14 +386,14 @@ class _Search:
 
     def decide(self) -> tuple[Ints, float]:
         """Return the labels of largest expected fscore, and that fscore."""
+        table = self.table
         # Full permutations without weights tell nothing but who agrees with whom: nobody is known to be missing.
-        told = self.table.partial or self.table.weight_scores is not None
-        start = self.labels if told else break_ties(self.table, self.labels)
-        P = sample_posterior(self.table, start, rng=self.rng)
-        labels, promised, expected = decide(P, self.table, start)
-        if not (told and promised > expected + _PROMISE):
-            labels = self.supported(start)
-        return labels, expected_fscore(P, self.table, labels)
+        told = table.partial or table.weight_scores is not None
+        start = self.labels if told else break_ties(table, self.labels)
+        halves = sample_posterior(table, start, rng=self.rng)
+        P = halves.mean(axis=0)
+        labels = decide(P, table, start) if told else self.supported(start)
+        return labels, expected_fscore(P, table, labels) - (optimism(halves, table, start) if told else 0.0)
 
     def supported(self, labels: Ints) -> Ints:
         """Return the labels without points and objects that the matches speak against."""
