@@ -21,3 +21,11 @@ def test_all_else_is_for_the_command_line():
     program = "import sys; from stiefelsync._start import main; sys.argv[1:] = ['methods', '--json']; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "accurate" in done.stdout
+
+
+def test_no_command_waits_for_what_others_need():
+    program = (
+        "import sys, stiefelsync.cli.app; print(*(name for name in sys.modules if name.startswith('stiefelsync.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"stiefelsync.datasets", "stiefelsync.experiments"} & set(done.stdout.split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from stiefelsync import io, plotting
 from stiefelsync.cli.options import Force, Json, Quiet, Seed
 from stiefelsync.cli.terminal import number, percent, program, progress, show, show_json, table
-from stiefelsync.datasets import synthetic
-from stiefelsync.datasets.cameras import CameraScene, camera_scene
 from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.io.files import check_outputs
 from stiefelsync.matching.graph import conflicts
@@ -24,6 +22,9 @@ from stiefelsync.stiefel.secondary import sparsity
 from stiefelsync.stiefel.solve import sparse_stiefel
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
+
+if TYPE_CHECKING:
+    from stiefelsync.datasets.cameras import CameraScene
 
 __all__ = ["run"]
 
@@ -53,6 +54,8 @@ def run(
     files = {"problem": output / "castle.npz", "answer": output / "castle-consistent.npz"}
     pictures = {"matches": output / "demo.png", "sparsity": output / "sparsity.png"}
     check_outputs([*files.values(), *pictures.values()], force=force)
+    from stiefelsync.datasets.cameras import camera_scene  # here, so that no other command waits for it
+
     scene = camera_scene(rng=seed)
     with progress("synchronising 20 photographs", quiet=quiet) as callback:
         result = synchronise(scene.matchings, rng=seed, callback=callback)
@@ -96,6 +99,8 @@ def _quality(shown: Matchings, truth: NDArray[np.int64]) -> dict[str, Any]:
 
 def _planted(seed: int) -> tuple[list[tuple[str, NDArray[Any]]], list[dict[str, Any]]]:
     """Solve the planted problem with and without the rotation; return pictures' panels and table rows."""
+    from stiefelsync.datasets import synthetic
+
     problem, truth = synthetic(**PLANTED, rng=seed)  # type: ignore[arg-type]
     W, d = problem.to_matrix(), len(np.unique(truth))
     by_truth = np.lexsort((truth, problem.point_objects))

@@ -11,10 +11,6 @@ import typer
 
 from stiefelsync.cli.options import Force, Json, Quiet, Seed
 from stiefelsync.cli.terminal import complain, note, number, show, show_json, table, track
-from stiefelsync.datasets.fetch import find
-from stiefelsync.datasets.house import HOUSE
-from stiefelsync.experiments.experiment import Settings
-from stiefelsync.experiments.reproduce import plan, reproduce
 
 __all__ = ["run"]
 
@@ -57,6 +53,12 @@ def run(
 
     Example: stiefelsync reproduce all --quick --output reproduction
     """
+    # Here, so that no other command waits for the experiments to load.
+    from stiefelsync.datasets.fetch import find
+    from stiefelsync.datasets.house import HOUSE
+    from stiefelsync.experiments.experiment import Settings
+    from stiefelsync.experiments.reproduce import plan, reproduce
+
     began = time.perf_counter()
     if download:
         find(HOUSE, download=True)

@@ -10,7 +10,6 @@ import typer
 from stiefelsync import io
 from stiefelsync.cli.options import Force, Json, Quiet, Seed
 from stiefelsync.cli.terminal import facts, note, number, show, show_json
-from stiefelsync.datasets import synthetic
 from stiefelsync.io.dispatch import output_format
 from stiefelsync.io.files import check_outputs
 
@@ -36,6 +35,8 @@ def run(
     Example: stiefelsync synth problem.npz --objects 40 --error 0.6 --seed 1
     """
     check_outputs([output], force=force)
+    from stiefelsync.datasets import synthetic  # here, so that no other command waits for it
+
     problem, truth = synthetic(universe, objects, observed, error, noise=noise, rng=seed)
     holds_truth = "truth" in output_format(output, None, None).write_options
     if holds_truth:
