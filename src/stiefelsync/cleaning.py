@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -301,11 +301,12 @@ def _check(report: Path | None, plot: Path | None, images: Path | None) -> None:
 def _counts(found: Difference, written: Written, route: Route, output: Path) -> Counts:
     """Return what became of the matches of a file that a changed copy was written of, as that file counts them."""
     added = written.added if found.adds else found.n_kept + found.n_added - written.distinct
-    conflicted: Iterable[int] = (found.counts.conflicts_before, found.counts.conflicts_after)
+    conflicted = None
     if written.target and (written.merged or route.model != route.source or written.target != written.source):
         tables = (read(path, route.writer.name, **written.reading) for path in (route.model, output))
-        conflicted = (conflicts(table).count for table in tables)
-    return Counts(written.before, written.kept, added, found.adds, *conflicted)
+        before, after = (conflicts(table).count for table in tables)
+        conflicted = before, after
+    return found.counts_in(written.before, written.kept, added, conflicted)
 
 
 def _notes(found: Difference, counts: Counts, written: Written | None, route: Route) -> list[str]:

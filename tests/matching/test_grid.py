@@ -26,26 +26,26 @@ def two_views(cell: float, n: int = 400, seed: int = 0) -> Matchings:
 @pytest.mark.parametrize("cell", [0.0, 1.0, 8.0, 16.0])
 def test_the_cell_is_found(cell: float) -> None:
     problem = two_views(cell)
-    np.testing.assert_allclose(resolution(problem.coordinates, problem.offsets), cell)
+    np.testing.assert_allclose(resolution(problem.coordinates, problem.sizes), cell)
 
 
 def test_twenty_points_are_enough() -> None:
     at = 8.0 * np.stack(np.meshgrid(np.arange(5), np.arange(4)), axis=-1).reshape(20, 2)
-    assert resolution(at, np.array([0, 20])).tolist() == [8.0]
-    assert resolution(at[:19], np.array([0, 19])).tolist() == [0.0]
+    assert resolution(at, np.array([20])).tolist() == [8.0]
+    assert resolution(at[:19], np.array([19])).tolist() == [0.0]
 
 
 def test_few_points_and_unknown_ones_are_on_no_grid() -> None:
     at = 8.0 * np.arange(20).reshape(10, 2)
-    assert resolution(at, np.array([0, 10])).tolist() == [0.0]
-    assert resolution(np.full((30, 2), np.nan), np.array([0, 30, 30])).tolist() == [0.0, 0.0]
-    assert resolution(np.full((30, 2), 4.0), np.array([0, 30])).tolist() == [0.0]
+    assert resolution(at, np.array([10])).tolist() == [0.0]
+    assert resolution(np.full((30, 2), np.nan), np.array([30, 0])).tolist() == [0.0, 0.0]
+    assert resolution(np.full((30, 2), 4.0), np.array([30])).tolist() == [0.0]
 
 
 def test_rounding_is_not_held_against_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = two_views(16.0, n=3000)
     allowed = neighbour_support(problem)
-    monkeypatch.setattr(module, "resolution", lambda coordinates, offsets: np.zeros(len(offsets) - 1))
+    monkeypatch.setattr(module, "resolution", lambda coordinates, sizes: np.zeros(len(sizes)))
     held = neighbour_support(problem)
     assert (allowed >= held).all()
     assert allowed.mean() - held.mean() > (1 - held.mean()) / 3  # all matches are right: a third of the loss at least

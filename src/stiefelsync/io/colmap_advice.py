@@ -47,7 +47,7 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
         said.append(f"Only raw matches: verify them, and clean them before that if it is worth it ({_BEFORE}).")
     if largest is not None and largest[0] and not options.get("refine"):
         at = np.frombuffer(largest[1], dtype="<f4").reshape(largest[0], -1)[:, :2]
-        cell = float(resolution(at, np.array([0, len(at)]))[0])
+        cell = float(resolution(at, np.array([len(at)]))[0])
         if cell >= LEAST_CELL:
             said.append(
                 f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=True moves those of the"

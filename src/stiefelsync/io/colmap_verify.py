@@ -38,7 +38,7 @@ def verify(path: Path, matchings: Matchings) -> None:
     except ImportError:
         raise MissingExtraError("verifying matches", "pycolmap", "colmap") from None
     assert matchings.names is not None
-    cells = np.zeros(1) if matchings.coordinates is None else resolution(matchings.coordinates, matchings.offsets)
+    cells = np.zeros(1) if matchings.coordinates is None else resolution(matchings.coordinates, matchings.sizes)
     options = pycolmap.TwoViewGeometryOptions()
     options.ransac.max_error = max(MAX_ERROR, _OF_CELL * float(np.median(cells)))
     options.ransac.random_seed = 0

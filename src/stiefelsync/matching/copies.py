@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,7 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
     return stands
 
 
-def resolution(coordinates: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.float64]:
+def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the cell of the grid that the positions of every object lie on, 0 where they lie on none; shape (k,).
 
     Matchers without a detector often give the centres of cells of 8 pixels. Then all differences between coordinates
@@ -134,8 +133,8 @@ def resolution(coordinates: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.f
     Parameters
     ----------
     coordinates : (m, 2)
-    offsets : (k + 1,) int
-        Where the points of every object begin.
+    sizes : (k,) int
+        Points per object; coordinates are those of one object after another.
 
     Notes
     -----
@@ -145,12 +144,12 @@ def resolution(coordinates: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.f
     Examples
     --------
     >>> cells = 8.0 * np.stack(np.meshgrid(np.arange(6), np.arange(5)), axis=-1).reshape(-1, 2) + 4
-    >>> resolution(np.concatenate([cells, np.sqrt(cells)]), np.array([0, 30, 60])).tolist()
+    >>> resolution(np.concatenate([cells, np.sqrt(cells)]), np.array([30, 30])).tolist()
     [8.0, 0.0]
     """
-    cell = np.zeros(len(offsets) - 1)
-    for o, (first, last) in enumerate(pairwise(np.asarray(offsets).tolist())):
-        known = np.asarray(coordinates[first:last], dtype=np.float64)
+    cell = np.zeros(len(sizes))
+    for o, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes, dtype=np.int64).tolist(), strict=True)):
+        known = np.asarray(coordinates[last - size : last], dtype=np.float64)
         known = known[np.isfinite(known).all(axis=1)]
         if len(known) < _FEW:
             continue

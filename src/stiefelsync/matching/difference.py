@@ -151,6 +151,11 @@ class Difference:
         before = self.input.n_matches
         return Counts(before, self.n_kept, self.n_added, self.adds, self.before.conflicts, conflicts_after)
 
+    def counts_in(self, before: int, kept: int, added: int, conflicted: tuple[int, int] | None = None) -> Counts:
+        """Return the counts of a file that holds these matches in its own way; conflicts are the same unless given."""
+        own = self.counts.conflicts_before, self.counts.conflicts_after
+        return Counts(before, kept, added, self.adds, *(own if conflicted is None else conflicted))
+
 
 def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True) -> Difference:
     """Compare matches with an answer: labels, or other matches of the same points.

@@ -157,7 +157,7 @@ def _near(matchings: Matchings) -> float | None:
     """Return how many pixels apart two points of one object may be that are taken for one; None if not in pixels."""
     if matchings.coordinates is None or not _in_pixels(matchings.coordinates):
         return None
-    cells = resolution(matchings.coordinates, matchings.offsets)
+    cells = resolution(matchings.coordinates, matchings.sizes)
     return max(NEAR, 1.5 * float(np.median(cells)) if len(cells) else 0.0)
 
 

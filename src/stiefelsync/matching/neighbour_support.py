@@ -104,7 +104,7 @@ def neighbour_support(
     pair = matchings.match_pairs[known]
     known = known[np.bincount(pair, minlength=1)[pair] > neighbours]
     support = np.full(matchings.n_matches, np.nan)
-    cell = resolution(matchings.coordinates, matchings.offsets) if cell is None else cell
+    cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else cell
 
     def judged(chunk: slice) -> Floats:
         some = known[chunk]
@@ -137,8 +137,10 @@ def is_smooth(support: Floats) -> bool:
     return len(known) > 0 and bool(np.mean(known >= 0.5) >= _SMOOTH)
 
 
-def weighed(matchings: Matchings, support: Floats) -> Matchings:
+def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
     """Return the matches that have support, (M,), their weights multiplied by it; where unknown, by the mean support.
+
+    None if neighbouring matches do not move alike.
 
     Examples
     --------
@@ -146,6 +148,8 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings:
     >>> weighed(three, np.array([0.0, 0.5, np.nan])).weights.tolist()
     [0.5, 0.25]
     """
+    if not is_smooth(support):
+        return None
     mean = support[np.isfinite(support)].mean()
     weights = matchings.match_weights * np.where(np.isfinite(support), support, mean)
     some = support != 0

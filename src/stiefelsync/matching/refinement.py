@@ -74,7 +74,7 @@ def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats 
         raise InputError("these matches have no coordinates; there is nothing to refine")
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
-    cell = resolution(matchings.coordinates, matchings.offsets) if cell is None else cell
+    cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else cell
     given = np.asarray(matchings.coordinates, dtype=np.float64)
     size = np.repeat(cell, matchings.sizes)[:, None]
     pairs = _pairs(matchings, given, cell, neighbours)

@@ -237,7 +237,8 @@ def _grow(
         numbers = replace(numbers, n_matches=int(np.count_nonzero(free[a[chosen]] | free[b[chosen]])))
         chosen, ends = chosen[inside], ends[inside]
         weights, trust = numbers.weigh(
-            weighed.match_weights[chosen], np.diff(weighed.pair_start)[weighed.match_pairs[chosen]]
+            None if weighed.weights is None else weighed.weights[chosen],
+            np.diff(weighed.pair_start)[weighed.match_pairs[chosen]],
         )
     return grow_clusters(
         component, conflicted, objects, ends, weights, trust, numbers,

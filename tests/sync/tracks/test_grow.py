@@ -12,10 +12,10 @@ from stiefelsync.sync.tracks.grow import (
     Grown,
     _clusters,
     _heavier,
-    _pieces,
     grow_by_rules,
     grow_tracks,
     number_tracks,
+    pieces,
     split,
 )
 
@@ -121,7 +121,7 @@ def test_the_heavier_of_two_answers_component_by_component(seed: int) -> None:
 def test_pieces_of_labels_are_what_matches_connect() -> None:
     start = np.array([0, 0, 0, 7, 7, -1, -1, 0])
     ends = np.array([[0, 1], [1, 3], [3, 4], [5, 6], [2, 7], [0, 5]])
-    assert _pieces(start, ends).tolist() == [0, 0, 2, 3, 3, 5, 6, 2]
+    assert pieces(start, ends).tolist() == [0, 0, 2, 3, 3, 5, 6, 2]
 
 
 def test_components_and_their_conflicts() -> None:

@@ -368,8 +368,7 @@ class _Search:
         rates = log_odds(self.table, blocks, blocks)
         used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
         labels = self.rotated(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
-        best = self.labels
-        agreed = np.array_equal(self.refine(labels), best)
+        agreed = np.array_equal(self.labels, self.refine(labels))  # with what was best before
         self.soften(labels if self.small else self.labels)
         if self.small and self.table.partial and self.matchings.n_points <= _DENSE and not agreed:
             # Where matches alone say too little, who is seen by whom can still tell points apart.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -12,13 +11,12 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching import doubt as doubts
 from stiefelsync.matching.copies import resolution
-from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support, weighed
+from stiefelsync.matching.neighbour_support import neighbour_support, weighed
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.decisions import TracksDetails
-from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, split
+from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, pieces, split
 
 __all__ = ["Prepared", "check_ranges", "prepare", "tracks"]
 
@@ -116,8 +114,7 @@ def tracks(
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
             found = doubts.doubt(matchings, before, prepared.support, harm=harm)
             hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
-            trusted = matchings.endpoints[before & ~found.matches]
-            labels = number_tracks(connected(matchings.n_points, trusted))
+            labels = number_tracks(pieces(labels, matchings.endpoints[~found.matches]))
             after = matchings.agreeing(labels)
     details = _account(cast(TracksDetails, outcome.details), matchings, prepared, before, after)
     details = replace(details, hopeless=hopeless)
@@ -177,14 +174,14 @@ def prepare(
     matches, alone, support, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), np.empty(0), False
     if matchings.coordinates is None:
         return Prepared(matches, alone, None, callback, support, smooth, coarse=False)
-    report, cell = Reporter(callback), resolution(matchings.coordinates, matchings.offsets)
+    report, cell = Reporter(callback), resolution(matchings.coordinates, matchings.sizes)
     if neighbours:
-        found = neighbour_support(
-            matchings, neighbours, cell=cell, progress=lambda done, n: report(Progress("neighbours", done, n))
-        )
-        if not report.stopped and is_smooth(found):
-            matches, alone, support, smooth = weighed(matchings, found), found == 0, found, True
-    places, coarse = _places(matchings.coordinates, matchings.offsets, cell, copies)
+        progress = None if callback is None else lambda done, n: report(Progress("neighbours", done, n))
+        found = neighbour_support(matchings, neighbours, cell=cell, progress=progress)
+        supported = None if report.stopped else weighed(matchings, found)
+        if supported is not None:
+            matches, alone, support, smooth = supported, found == 0, found, True
+    places, coarse = _places(matchings.coordinates, matchings.sizes, cell, copies)
     return Prepared(matches, alone, places, report, support, smooth, coarse)
 
 
@@ -215,7 +212,7 @@ def _account(
 
 
 def _places(
-    coordinates: NDArray[Any], offsets: Ints, cell: Floats, copies: float | None
+    coordinates: NDArray[Any], sizes: NDArray[np.int32], cell: Floats, copies: float | None
 ) -> tuple[NDArray[np.float64] | None, bool]:
     """Return the positions with the distance of copies in each object as unit, shape (m, 2); and whether on a grid.
 
@@ -224,9 +221,10 @@ def _places(
     """
     known: Bools = np.asarray(np.isfinite(coordinates).all(axis=1))
     places, coarse = np.where(known[:, None], coordinates, np.nan).astype(np.float64), []
-    for o, (first, last) in enumerate(pairwise(offsets.tolist())):
-        some = places[first:last]
-        inside = some[known[first:last]]
+    for o, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes, dtype=np.int64).tolist(), strict=True)):
+        own = slice(last - size, last)
+        some = places[own]
+        inside = some[known[own]]
         extent = float(np.ptp(inside, axis=0).max()) if len(inside) else 0.0
         if extent:
             coarse.append(cell[o] > _COPIES * extent)

@@ -22,7 +22,7 @@ from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares,
 
 __all__ = [
     "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_tracks",
-    "number_tracks", "split",
+    "number_tracks", "pieces", "split",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -103,9 +103,10 @@ def grow_tracks(
         inside = np.flatnonzero(conflicted[ends[:, 0]])
         ends, numbers = ends[inside], Numbers.of(matchings)
         weights, trust = numbers.weigh(
-            matchings.match_weights[inside], np.diff(matchings.pair_start)[matchings.match_pairs[inside]]
+            None if matchings.weights is None else matchings.weights[inside],
+            np.diff(matchings.pair_start)[matchings.match_pairs[inside]],
         )
-        first = None if start is None else _pieces(start, ends)
+        first = None if start is None else pieces(start, ends)
     grown = grow_clusters(
         component, conflicted, objects, ends, weights, trust, numbers,
         first=first, places=places, watch=watch, callback=callback,
@@ -211,7 +212,7 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
     return component, broken[component]
 
 
-def _pieces(start: Ints, ends: Ints) -> Ints:
+def pieces(start: Ints, ends: Ints) -> Ints:
     """Return the first point of each point's piece: the points of its label that matches connect; shape (m,)."""
     a, b = ends.T
     return connected(len(start), ends[(start[a] == start[b]) & (start[a] >= 0)])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +18,28 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _MOST = 2**31 - 2  # entries that 32 bits can count
 
 
-def order_by(keys: tuple[NDArray[Any], ...], most: list[int]) -> Ints | None:
+def _compiled(function: Callable[Concatenate[Any, P], R]) -> Callable[P, R | None]:
+    """Give a function the library as its first argument, or let it return None where there is none."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        found = library()
+        return None if found is None else function(found, *args, **kwargs)
+
+    return call
+
+
+@_compiled
+def order_by(found: Any, keys: tuple[NDArray[Any], ...], most: list[int]) -> Ints | None:
     """Return the order of entries by one key or by two, (n,) each, the first one first; keys from 0 to `most`."""
     n = len(keys[0])
-    if (found := library()) is None or len(keys) > 2 or n > _MOST:
+    if len(keys) > 2 or n > _MOST:
         return None
     order = np.empty(n, dtype=np.int64)
     arrays = [np.ascontiguousarray(key, dtype=np.int64) for key in keys]
@@ -32,14 +49,15 @@ def order_by(keys: tuple[NDArray[Any], ...], most: list[int]) -> Ints | None:
     return order
 
 
+@_compiled
 def contracted(
-    A: Ints, B: Ints, count: Ints, weight: Floats, n: int, name: Ints | None = None
+    found: Any, A: Ints, B: Ints, count: Ints, weight: Floats, n: int, name: Ints | None = None
 ) -> tuple[Ints, Ints, Ints, Floats] | None:
     """Return the edges between different ones of n clusters, each once and sorted, with summed counts and weights.
 
     The edges given are A and B, shape (E,), or name[A] and name[B].
     """
-    if (found := library()) is None or max(len(A), n) > _MOST:
+    if max(len(A), n) > _MOST:
         return None
     E = len(A)
     given = [np.ascontiguousarray(part, np.int64) for part in (A, B, count)]
@@ -56,13 +74,14 @@ def contracted(
     return one[:left].copy(), two[:left].copy(), counts[:left].copy(), weights[:left].copy()  # the rest may go
 
 
-def merged_points(tree: Ints, start: Ints, points: Ints, objects: Ints) -> tuple[Ints, Ints, Ints, Ints] | None:
+@_compiled
+def merged_points(
+    found: Any, tree: Ints, start: Ints, points: Ints, objects: Ints
+) -> tuple[Ints, Ints, Ints, Ints] | None:
     """Return the points and objects of merged clusters, where each begins, and how many were merged in it.
 
     Numbers the trees, (n,), from 0 in the order in which they first appear, in place.
     """
-    if (found := library()) is None:
-        return None
     n, new = len(tree), [np.empty(size, dtype=np.int64) for size in (len(points), len(points), len(start), len(tree))]
     found.merge_points.restype = ctypes.c_int64
     given = [np.ascontiguousarray(part) for part in (start, points, objects)]
@@ -72,30 +91,27 @@ def merged_points(tree: Ints, start: Ints, points: Ints, objects: Ints) -> tuple
     return new[0], new[1], new[2][: trees + 1].copy(), new[3][:trees].copy()
 
 
-def triangle_counts(A: Ints, B: Ints, n: int) -> Ints | None:
+@_compiled
+def triangle_counts(found: Any, A: Ints, B: Ints, n: int) -> Ints:
     """Count the triangles through every edge, (E,), of a graph of n vertices."""
-    if (found := library()) is None:
-        return None
     support, ends = np.zeros(len(A), dtype=np.int64), [np.ascontiguousarray(end, np.int64) for end in (A, B)]
     if found.count_edge_triangles(*map(_at, ends), _number(len(A)), _number(n), _at(support)):
         raise MemoryError("no memory for triangles")
     return support
 
 
-def conflicting(objects: Ints, start: Ints, words: NDArray[np.uint64], A: Ints, B: Ints) -> Bools | None:
+@_compiled
+def conflicting(found: Any, objects: Ints, start: Ints, words: NDArray[np.uint64], A: Ints, B: Ints) -> Bools:
     """Return for pairs of clusters, (E,), whether both hold a point of the same object."""
-    if (found := library()) is None:
-        return None
     bad = np.empty(len(A), dtype=bool)
     arrays = [np.ascontiguousarray(array) for array in (objects, start, words, A, B)]
     found.find_conflicts(*map(_at, arrays), _number(len(A)), _at(bad))
     return bad
 
 
-def tree_of(A: Ints, B: Ints, priority: Ints, start: Ints, objects: Ints) -> Ints | None:
+@_compiled
+def tree_of(found: Any, A: Ints, B: Ints, priority: Ints, start: Ints, objects: Ints) -> Ints:
     """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
-    if (found := library()) is None:
-        return None
     n, k = len(start) - 1, int(objects.max(initial=-1)) + 1
     tree = np.empty(n, dtype=np.int64)
     A, B, priority, start, objects = (np.ascontiguousarray(array) for array in (A, B, priority, start, objects))

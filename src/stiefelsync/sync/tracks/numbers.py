@@ -46,7 +46,7 @@ class Numbers:
             return cls(M, fullest)
         return cls(M, fullest, float(np.partition(weights, (M - 1) // 2)[(M - 1) // 2]))
 
-    def weigh(self, weights: Floats, matches_of_pair: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
+    def weigh(self, weights: Floats | None, matches_of_pair: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
         """Return bounded weights, and these times how full the pair of each match is; both (M,) and in (0, 2].
 
         Weights have the median as unit, the largest cut off, so that no few matches outvote all the others. Wrong
@@ -57,8 +57,8 @@ class Numbers:
         >>> [part.tolist() for part in Numbers(3, 2, 4.0).weigh(np.array([1.0, 4.0, 100.0]), np.array([1, 2, 2]))]
         [[0.25, 1.0, 2.0], [0.125, 1.0, 2.0]]
         """
-        if self.median is None:
-            bounded = np.ones(len(weights))
+        if weights is None or self.median is None:
+            bounded = np.ones(len(matches_of_pair))
         else:
             share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
             bounded = np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)

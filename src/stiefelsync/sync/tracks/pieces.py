@@ -120,8 +120,7 @@ class _Matches:
         start[objects] = np.cumsum(sizes) - sizes
         ends = np.repeat(start[source.pair_objects[pairs]].reshape(-1, 2), counts, axis=0)
         ends += indices
-        given = np.ones(len(ends)) if weights is None else weights
-        return cls(ends, *numbers.weigh(given, np.repeat(counts, counts)))
+        return cls(ends, *numbers.weigh(weights, np.repeat(counts, counts)))
 
 
 @dataclass(frozen=True)
