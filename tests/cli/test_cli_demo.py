@@ -56,10 +56,10 @@ def test_files_are_written_and_pictures_small_enough_for_a_page(told):
 
 
 def test_without_matplotlib_the_table_and_a_hint(run, tmp_path, monkeypatch):
-    from stiefelsync.datasets import cameras
     from stiefelsync.datasets.cameras import camera_scene
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    cameras = sys.modules["stiefelsync.datasets.cameras"]  # datasets has a function of that name
     monkeypatch.setattr(cameras, "camera_scene", lambda rng: camera_scene(points=30, cameras=5, rng=rng))
     result = run("demo", "--output", tmp_path / "out")
     for word in ("precision", "recall", "cycle error", "certificate", "Orthogonal Iteration", "objective"):
