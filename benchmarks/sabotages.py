@@ -11,7 +11,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from benchmarks.mutants import PACKAGE, _copy, run
+from benchmarks.mutants import _copy, run
+from benchmarks.mutations import PACKAGE
 
 # What it is; module; before; after; tests.
 SABOTAGES = (

@@ -287,3 +287,13 @@ def test_what_differs_by_less_than_a_step_of_the_grid_decides_nothing():
     assert found[0] == found[1]
     P[better, 2] += 2.0**-30
     assert _improve(P + P.T, table, np.array([0, 1, -1, -1]), 0.5)[2] == better
+
+
+@pytest.mark.parametrize("names", [(0, 1), (1, 0), (3, 2)])
+def test_a_pass_begins_with_the_labels_given_whatever_their_numbers(names):
+    # The point of object 0 prefers object 1 to object 2, and these two exclude each other.
+    table = MatchTable.of(Matchings.from_labels([0, 0, 0], [1, 1, 1]), 4)
+    P = np.array([[0, 0.75, 0.65], [0.75, 0, 0], [0.65, 0, 0]])
+    labels = _improve(P, table, np.array([-1, *names]), 1.0, max_iter=1)
+    assert labels[0] == labels[1] == names[0]
+    assert labels[2] != labels[0]
