@@ -28,6 +28,7 @@ import traceback
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 import coverage
@@ -221,7 +222,7 @@ def main() -> None:
     given.record.parent.mkdir(parents=True, exist_ok=True)
     done = _read(given.record)
     if given.again:
-        done = {key: row for key, row in done.items() if row["outcome"] != "survived"}
+        done = {key: row for key, row in done.items() if row["outcome"] != "survived" or _is_judged(row)}
     end = time.monotonic() + 60 * given.minutes
     with tempfile.TemporaryDirectory() as name, given.record.open("a", encoding="utf-8") as file:
         folder = _copy(Path(name))
@@ -278,12 +279,21 @@ def _read(record: Path) -> dict[str, dict[str, object]]:
     return {f"{row['module']}:{row['number']}:{row['source']}": row for row in rows}
 
 
+@cache
+def _judged() -> set[tuple[object, ...]]:
+    with EQUIVALENT.open(encoding="utf-8", newline="") as file:
+        return {tuple(row[name] for name in JUDGED) for row in csv.DictReader(file)}
+
+
+def _is_judged(row: dict[str, object]) -> bool:
+    """Return whether a mutant was judged equivalent."""
+    return tuple(row[name] for name in JUDGED) in _judged()
+
+
 def _summarise(rows: list[dict[str, object]], what: str) -> None:
     """Print the score over all, and by room; those judged equivalent count for nothing."""
-    with EQUIVALENT.open(encoding="utf-8", newline="") as file:
-        judged = {tuple(row[name] for name in JUDGED) for row in csv.DictReader(file)}
     survivors = [row for row in rows if row["outcome"] == "survived"]
-    equivalent = [row for row in survivors if tuple(row[name] for name in JUDGED) in judged]
+    equivalent = [row for row in survivors if _is_judged(row)]
     open_ones = [row for row in survivors if row not in equivalent]
     for row in open_ones:
         print(f"unnoticed  {row['module']}:{row['line']}  {row['before']}  →  {row['after']}")
