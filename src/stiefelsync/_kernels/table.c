@@ -37,6 +37,12 @@ WIDE static int32_t in_both(const uint8_t *x, const uint8_t *y, int64_t n) {
     return sum;
 }
 
+WIDE static int64_t agreeing(const int32_t *a, const int32_t *b, const int64_t *labels, int64_t n) {
+    int64_t same = 0;
+    for (int64_t t = 0; t < n; t++) same += (labels[a[t]] == labels[b[t]]) & (labels[a[t]] >= 0);
+    return same;
+}
+
 /* Matches that join equal labels, and labels that both objects hold, of every pair: right and present, (n_pairs,). `found`,
    (2,), counts matches whose first, and whose second, point has a label that the other object holds; null if not wanted.
    Labels, (m,), are -1 for none, and O, (k, d), is who holds which. */
@@ -48,16 +54,12 @@ API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs
     for (int64_t x = 0; x < k * d; x++) held[x] = O[x] > 0;
     for (int64_t s = 0; s < n_pairs; s++) {
         const uint8_t *i = held + pairs[2 * s] * d, *j = held + pairs[2 * s + 1] * d;
-        int64_t same = 0;
-        for (int64_t t = start[s]; t < start[s + 1]; t++) {
+        for (int64_t t = start[s]; found && t < start[s + 1]; t++) {
             const int64_t one = labels[a[t]], two = labels[b[t]];
-            same += (one == two) & (one >= 0);
-            if (found) {
-                rows += one >= 0 && j[one];
-                columns += two >= 0 && i[two];
-            }
+            rows += one >= 0 && j[one];
+            columns += two >= 0 && i[two];
         }
-        right[s] = (double)same;
+        right[s] = (double)agreeing(a + start[s], b + start[s], labels, start[s + 1] - start[s]);
         present[s] = in_both(i, j, d);
     }
     if (found) {
@@ -68,12 +70,24 @@ API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs
     return 0;
 }
 
-/* Rows of matrix(values) one_hot(labels), (m, d): out is all zeros before. */
+/* Rows of matrix(values) one_hot(labels), (m, d): out is all zeros before. Two rows are summed at a time, lest each addition
+   wait for the one before. */
 API void label_product(int64_t m, int64_t d, const int32_t *indptr, const int32_t *indices, const int64_t *labels,
                        const double *values, double *out) {
-    for (int64_t r = 0; r < m; r++, out += d)
-        for (int32_t e = indptr[r]; e < indptr[r + 1]; e++)
-            if (labels[indices[e]] >= 0) out[labels[indices[e]]] += values[e];
+    for (int64_t r = 0; r < m; r += 2) {
+        double *one = out + r * d, *two = one + d;
+        int32_t e = indptr[r], f = indptr[r + 1];
+        const int32_t first = indptr[r + 1], second = r + 1 < m ? indptr[r + 2] : f;
+        for (; e < first && f < second; e++, f++) {
+            const int64_t x = labels[indices[e]], y = labels[indices[f]];
+            if (x >= 0) one[x] += values[e];
+            if (y >= 0) two[y] += values[f];
+        }
+        for (; e < first; e++)
+            if (labels[indices[e]] >= 0) one[labels[indices[e]]] += values[e];
+        for (; f < second; f++)
+            if (labels[indices[f]] >= 0) two[labels[indices[f]]] += values[f];
+    }
 }
 
 /* Mark the points that have a match to a point of the same label; n matches. */
