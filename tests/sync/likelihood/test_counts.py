@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from stiefelsync import datasets
 from stiefelsync.datasets import shapes
+from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood import counts
 from stiefelsync.sync.likelihood.counts import pieces_apart, trust
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -111,3 +112,10 @@ def test_rows_and_columns_are_read_alike_where_noise_makes_no_difference_between
     row, _ = datasets.synthetic(12, 30, 0.6, 0.4, rng=0)
     i, j = row.pair_objects[row.match_pairs].T
     assert MatchTable.of(row.keep(j - i <= 5), 12).sided
+
+
+def test_no_rate_is_certain():
+    # 30 objects that see the same 20 points: 8,700 of 8,700 are right, and (8,700·2 + 1) / (8,700·2 + 2) is too sure.
+    truth = np.tile(np.arange(20), 30)
+    found = counts.block_counts(MatchTable.of(Matchings.from_labels(truth, [20] * 30), 20), truth)
+    assert found.rates[0] == 0.999

@@ -46,6 +46,7 @@ def test_sides_differ_if_their_shares_do_by_enough_and_surely(seed, step, monkey
         (0.999 * apart, 0.999 * sure, True),
         (1.001 * apart, 0.999 * sure, False),
         (0.999 * apart, 1.001 * sure, False),
+        (apart, 0.0, False),  # more, not as much
     ):
         monkeypatch.setattr(module, "_DIFFERENT", different)
         monkeypatch.setattr(module, "_SURE", by)
