@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.herz_jesu import epipolar_distance
 from benchmarks.pose_databases import DATABASES, SCENES, make, shuffle_out, thin
-from benchmarks.pose_records import Cell, load, plot, table, verdicts
+from benchmarks.pose_records import Cell, controls, load, plot, table, verdicts
 from benchmarks.true_cameras import auc, cameras, pose_errors, true_matches
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.matching.refinement import refine_positions
@@ -73,51 +73,58 @@ def max_error_of(database: str) -> float:
     return 6.0 if database == "grid8" else 4.0
 
 
-def original(source: Path, path: Path, database: str) -> None:
+def original(source: Path, path: Path, cell: Cell) -> None:
     shutil.copyfile(source, path)
 
 
-def verified_again(source: Path, path: Path, database: str) -> None:
+def verified_again(source: Path, path: Path, cell: Cell) -> None:
     """Control of `before`: the same verification without cleaning."""
     shutil.copyfile(source, path)
-    verify(path, max_error_of(database))
+    verify(path, max_error_of(cell.database))
 
 
-def cleaned(source: Path, path: Path, database: str, **options: Any) -> None:
+def cleaned(source: Path, path: Path, cell: Cell, **options: Any) -> None:
     """Clean the verified matches."""
     problem = io.read(source, source=VERIFIED)
     io.write(synchronise(problem, method="tracks", **options), path, like=source, source=VERIFIED)
 
 
-def refined(source: Path, path: Path, database: str) -> None:
+def refined(source: Path, path: Path, cell: Cell) -> None:
     """Clean the verified matches, and move keypoints that lie on a grid."""
     problem = io.read(source, source=VERIFIED)
     io.write(synchronise(problem, method="tracks"), path, like=source, source=VERIFIED, refine=True)
 
 
-def before(source: Path, path: Path, database: str, **options: Any) -> None:
+def before(source: Path, path: Path, cell: Cell, **options: Any) -> None:
     """Clean the raw matches, then verify them."""
     problem = io.read(source, source=RAW)
     io.write(synchronise(problem, method="tracks", **options), path, like=source, source=RAW, target=RAW)
-    verify(path, max_error_of(database))
+    verify(path, max_error_of(cell.database))
 
 
-def union_find(source: Path, path: Path, database: str) -> None:
+def union_find(source: Path, path: Path, cell: Cell) -> None:
     """Drop every track with a conflict, as structure-from-motion programs do."""
     problem = io.read(source, source=VERIFIED)
     io.write(synchronise(problem, method="union-find"), path, like=source, source=VERIFIED)
 
 
-def at_random(source: Path, path: Path, database: str) -> None:
+def at_random(source: Path, path: Path, cell: Cell) -> None:
     """Control of `cleaned`: remove as many matches of every pair at random."""
     with tempfile.TemporaryDirectory() as folder:
         clean = Path(folder) / "clean.db"
-        cleaned(source, clean, database)
+        cleaned(source, clean, cell)
         shutil.copyfile(source, path)
         shuffle_out(path, clean)
 
 
-Recipe = Callable[[Path, Path, str], None]
+def told(source: Path, path: Path, cell: Cell) -> None:
+    """Control of `cleaned`: the true cameras say which matches are wrong, and exactly those are removed."""
+    problem, side = io.read(source, source=VERIFIED), larger_side(source)
+    truth = cameras(Path(os.environ["STIEFELSYNC_DATA"]) / SCENES[cell.scene], side)
+    io.write(problem.keep(true_matches(problem, truth, side)), path, like=source, source=VERIFIED)
+
+
+Recipe = Callable[[Path, Path, Cell], None]
 RECIPES: dict[str, Recipe] = {
     "original": original,
     "sync": cleaned,
@@ -126,6 +133,7 @@ RECIPES: dict[str, Recipe] = {
     "verified again": verified_again,
     "union-find": union_find,
     "at random": at_random,
+    "told": told,
     "doubt=1": partial(cleaned, doubt=1.0),
     "doubt=3": partial(cleaned, doubt=3.0),
 }
@@ -169,7 +177,7 @@ def run(data: Path, cell: Cell, recipe: Recipe | None = None) -> dict[str, Any]:
         source, path = Path(folder) / "source.db", Path(folder) / "database.db"
         make(data, cell.scene, cell.database, source)
         thin(source, cell.draw)
-        (recipe or RECIPES[cell.recipe])(source, path, cell.database)
+        (recipe or RECIPES[cell.recipe])(source, path, cell)
         return judge(data, cell.scene, source, path, cell.mapper)
 
 
@@ -242,6 +250,37 @@ def told_the_truth(data: Path, distance: float = 8.0) -> None:
     print(f"without {far.sum():,} of {len(far):,} matches: {auc(pose_errors(model, truth)[0], 1):.3f}")
 
 
+def parts_of_cleaning(data: Path) -> None:
+    """Print what each part of cleaning does to AUC@1° of verified matches, global mapper, draw 0."""
+    for scene in ("fountain", "entry"):
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "source.db"
+            make(data, scene, "verified", source)
+            side, problem = larger_side(source), io.read(source, source=VERIFIED)
+            truth = cameras(data / SCENES[scene], side)
+            right, every = true_matches(problem, truth, side), np.ones(problem.n_matches, dtype=bool)
+            kept = {
+                name: synchronise(problem, method="tracks", **options).kept
+                for name, options in {
+                    "sync": {},
+                    "without doubts": {"doubt": 0.0},
+                    "without positions": {"doubt": 0.0, "neighbours": 0},
+                }.items()
+            }
+            kept |= {
+                "all matches, written again": every,
+                "only its doubts": kept["sync"] | ~kept["without doubts"],
+                "only what it removes rightly": kept["sync"] | right,
+                "only what it removes wrongly": kept["sync"] | ~right,
+                "told": right,
+            }
+            for n, (name, keep) in enumerate(({"original": every} | kept).items()):
+                path = Path(folder) / f"{n}.db"
+                io.write(problem.keep(keep), path, like=source, source=VERIFIED)
+                value = auc(pose_errors(reconstruct(source if name == "original" else path, "global"), truth)[0], 1)
+                print(f"{scene}, {name}: {value:.4f}, {(~keep).sum():,} matches less", flush=True)
+
+
 def refinements(data: Path) -> None:
     """Print AUC@1° of grid8, all matches, with keypoints moved by the matches around them, few and many."""
     from unittest.mock import patch
@@ -262,6 +301,8 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw the records instead of running")
     parser.add_argument("--two-image-points", action="store_true", help="what points of two images do, instead")
     parser.add_argument("--told-the-truth", action="store_true", help="what knowing the wrong matches does to a grid")
+    parser.add_argument("--parts", action="store_true", help="what parts of cleaning do to the global mapper, instead")
+    parser.add_argument("--controls", action="store_true", help="print what an oracle does to the global mapper")
     parser.add_argument("--refinements", action="store_true", help="what moving keypoints off a grid does, instead")
     parser.add_argument("--scenes", nargs="+", default=list(SCENES), choices=list(SCENES))
     parser.add_argument("--databases", nargs="+", default=list(DATABASES), choices=list(DATABASES))
@@ -274,20 +315,22 @@ def main() -> None:
         print("\n".join(table(known, list(RECIPES))))
     if chosen.verdicts:
         print("\n".join(verdicts(known)))
+    if chosen.controls:
+        print("\n".join(controls(known)))
     if chosen.plot is not None:
         plot(known, chosen.plot)
-    if chosen.table or chosen.verdicts or chosen.plot is not None:
+    if chosen.table or chosen.verdicts or chosen.controls or chosen.plot is not None:
         return
     data = Path(os.environ["STIEFELSYNC_DATA"])
-    if chosen.two_image_points:
-        two_image_points(data)
-        return
-    if chosen.told_the_truth:
-        told_the_truth(data)
-        return
-    if chosen.refinements:
-        refinements(data)
-        return
+    for asked, answer in (
+        (chosen.two_image_points, two_image_points),
+        (chosen.told_the_truth, told_the_truth),
+        (chosen.parts, parts_of_cleaning),
+        (chosen.refinements, refinements),
+    ):
+        if asked:
+            answer(data)
+            return
     for cell in cells(chosen):
         if cell not in known:
             known[cell] = run(data, cell)
