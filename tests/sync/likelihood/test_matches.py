@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
 from stiefelsync import datasets
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood import matches as module
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -94,3 +97,8 @@ def test_the_largest_labels_are_numbered_by_size():
     table = MatchTable.of(problem_of(7), 2)
     labels = np.array([5, 5, -1, 2, 2, 2, 9, 0, 0])
     assert table.largest(labels).tolist() == [-1, -1, -1, 0, 0, 0, -1, 1, 1]
+
+
+def test_more_entries_than_32_bits_count_are_refused():
+    with pytest.raises(InputError, match=r"1,073,741,824 matches are more than the 1,073,741,823 .* method='tracks'"):
+        MatchTable.of(SimpleNamespace(n_matches=2**30), 2)

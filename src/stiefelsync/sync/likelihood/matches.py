@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from stiefelsync._kernels.library import library
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.kernels import arrange_matches, label_product, mark_supported
 
@@ -23,6 +24,7 @@ Ints = NDArray[np.int64]
 _MOST = 0.75  # share of the pairs from which a few without a match count as compared: small objects may share no point
 _LOOKED_AT = 1 << 21  # pairs of a match and a third object that say whether rows and columns differ …
 _DIFFERENT, _SURE = 0.05, 5.0  # … by at least so much, and so many standard deviations
+_INDEXED = 2**30 - 1  # matches whose both entries of W 32 bits can count
 _DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
@@ -58,10 +60,12 @@ class MatchTable:
         >>> MatchTable.of(Matchings.from_labels([0, 1, 1], [2, 1]), 2).indices.tolist()
         [2, 1]
         """
+        if (M := matchings.n_matches) > _INDEXED:
+            raise InputError(f"{M:,} matches are more than the {_INDEXED:,} this can index; method='tracks' takes them")
         if (kernels := library()) is not None:
             return cls(matchings, d, *arrange_matches(kernels, matchings))
         ends = np.ascontiguousarray(matchings.endpoints.T.astype(np.int32))
-        (a, b), n = ends, np.arange(matchings.n_matches, dtype=np.int32)
+        (a, b), n = ends, np.arange(M, dtype=np.int32)
         # In this order, entries below the diagonal first, every row arrives sorted.
         both = sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
         W: Any = both.tocsr()
