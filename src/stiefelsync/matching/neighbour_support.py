@@ -104,7 +104,7 @@ def neighbour_support(
     pair = matchings.match_pairs[known]
     known = known[np.bincount(pair, minlength=1)[pair] > neighbours]
     support = np.full(matchings.n_matches, np.nan)
-    cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else cell
+    cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
 
     def judged(chunk: slice) -> Floats:
         some = known[chunk]

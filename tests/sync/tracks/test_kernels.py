@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
 from stiefelsync import datasets, synchronise
-from stiefelsync._kernels.library import library
+from stiefelsync._kernels.library import address, library
 from stiefelsync.sync.tracks import clusters, kernels
 from stiefelsync.sync.tracks.integer_arrays import ordered
 from stiefelsync.sync.tracks.rules import triangle_counts
@@ -103,3 +105,63 @@ def test_without_edges(monkeypatch):
     for edges in both(monkeypatch, lambda: clusters._contracted(nothing, nothing, nothing, np.empty(0), 3)):
         assert [len(part) for part in edges] == [0, 0, 0, 0]
     assert kernels.tree_of(nothing, nothing, nothing, np.arange(4), np.arange(3)).tolist() == [0, 1, 2]
+
+
+def quotient(rng, n=60, objects=90, edges=200):
+    """Clusters of one to four points, all of different objects, edges between those without an object in common."""
+    sizes = rng.integers(1, 5, n)
+    held = np.concatenate([np.sort(rng.choice(objects, size, replace=False)) for size in sizes])
+    start, nothing = np.append(0, np.cumsum(sizes)), np.empty(0, dtype=np.int64)
+    given = np.arange(len(held)), held, start
+    q = clusters.Quotient(*given, nothing, nothing, nothing, np.empty(0), np.zeros(n, dtype=bool))
+    A, B = (rng.integers(n, size=edges) for _ in range(2))
+    A, B, count, weight = clusters._contracted(A, B, np.ones(edges, dtype=np.int64), rng.random(edges), n)
+    free = ~clusters.conflicting(q, A, B)
+    return clusters.Quotient(*given, A[free], B[free], count[free], weight[free], np.zeros(n, dtype=bool))
+
+
+@pytest.mark.parametrize("objects", [12, 90])
+def test_merges_are_the_same_even_among_equal_gains(monkeypatch, objects):
+    rng, whole, merged = np.random.default_rng(4), 0, 0
+    for levels in (1, 3, 1000):
+        for _ in range(20):
+            q = quotient(rng, objects=objects)
+            gain = rng.integers(levels + 1, size=q.n_edges) / levels  # zeros among them
+            one, two = both(monkeypatch, lambda q=q, gain=gain: clusters.merge(q, gain))
+            for field in ("points", "objects", "start", "A", "B", "count", "weight", "fresh"):
+                np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
+                assert getattr(one, field).dtype == getattr(two, field).dtype
+            for a, b in zip(one.start, one.start[1:], strict=False):
+                assert (np.diff(one.objects[a:b]) > 0).all()
+            merged += q.n - one.n
+            whole += (one.sizes > 8).sum()
+    assert merged > 500
+    assert whole  # trees of three clusters and more
+
+
+def test_arrays_live_until_the_kernel_has_read_them(monkeypatch):
+    rng, given, called = np.random.default_rng(5), [], set()
+
+    def noted(array):
+        given.append(weakref.ref(array))
+        return address(array)
+
+    class Watched:
+        def __getattr__(self, name):
+            kernel = getattr(library(), name)
+
+            def call(*args):
+                assert all(array() is not None for array in given), name
+                called.add(name)
+                given.clear()
+                return kernel(*args)
+
+            return call
+
+    monkeypatch.setattr(kernels, "address", noted)
+    monkeypatch.setattr(kernels, "library", Watched)
+    q = quotient(rng)
+    clusters.merge(q, rng.random(q.n_edges))
+    triangle_counts(q.A, q.B, q.n)
+    ordered(*rng.integers(50, size=(2, 5000)))
+    assert len(called) == 6

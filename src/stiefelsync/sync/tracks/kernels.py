@@ -41,10 +41,10 @@ def order_by(found: Any, keys: tuple[NDArray[Any], ...], most: list[int]) -> Int
     n = len(keys[0])
     if len(keys) > 2 or n > _MOST:
         return None
-    order = np.empty(n, dtype=np.int64)
+    order, largest = np.empty(n, dtype=np.int64), np.array(most, dtype=np.int64)
     arrays = [np.ascontiguousarray(key, dtype=np.int64) for key in keys]
     minor = _at(arrays[1]) if len(arrays) > 1 else None
-    if found.order_by(_at(arrays[0]), minor, _number(n), _at(np.array(most, dtype=np.int64)), _at(order)):
+    if found.order_by(_at(arrays[0]), minor, _number(n), _at(largest), _at(order)):
         raise MemoryError("no memory for sorting")
     return order
 
@@ -84,7 +84,7 @@ def merged_points(
     """
     n, new = len(tree), [np.empty(size, dtype=np.int64) for size in (len(points), len(points), len(start), len(tree))]
     found.merge_points.restype = ctypes.c_int64
-    given = [np.ascontiguousarray(part) for part in (start, points, objects)]
+    given = [np.ascontiguousarray(part, np.int64) for part in (start, points, objects)]
     trees = found.merge_points(_at(tree), _number(n), *map(_at, given), *map(_at, new))
     if trees < 0:
         raise MemoryError("no memory for merged clusters")
@@ -104,8 +104,9 @@ def triangle_counts(found: Any, A: Ints, B: Ints, n: int) -> Ints:
 def conflicting(found: Any, objects: Ints, start: Ints, words: NDArray[np.uint64], A: Ints, B: Ints) -> Bools:
     """Return for pairs of clusters, (E,), whether both hold a point of the same object."""
     bad = np.empty(len(A), dtype=bool)
-    arrays = [np.ascontiguousarray(array) for array in (objects, start, words, A, B)]
-    found.find_conflicts(*map(_at, arrays), _number(len(A)), _at(bad))
+    held = [np.ascontiguousarray(array, np.int64) for array in (objects, start)]
+    words, pairs = np.ascontiguousarray(words), [np.ascontiguousarray(end, np.int64) for end in (A, B)]
+    found.find_conflicts(*map(_at, (*held, words, *pairs)), _number(len(A)), _at(bad))
     return bad
 
 
@@ -114,7 +115,7 @@ def tree_of(found: Any, A: Ints, B: Ints, priority: Ints, start: Ints, objects: 
     """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
     n, k = len(start) - 1, int(objects.max(initial=-1)) + 1
     tree = np.empty(n, dtype=np.int64)
-    A, B, priority, start, objects = (np.ascontiguousarray(array) for array in (A, B, priority, start, objects))
+    A, B, priority, start, objects = (np.ascontiguousarray(x, np.int64) for x in (A, B, priority, start, objects))
     sizes = _number(len(A)), _at(start), _at(objects), _number(n), _number(k)
     if found.grow_trees(_at(A), _at(B), _at(priority), *sizes, _at(tree)):
         raise MemoryError("no memory for merging clusters")
@@ -122,6 +123,7 @@ def tree_of(found: Any, A: Ints, B: Ints, priority: Ints, start: Ints, objects: 
 
 
 def _at(array: NDArray[Any]) -> ctypes.c_void_p:
+    """Return where an array begins; whoever asks keeps the array until the kernel is done."""
     return ctypes.c_void_p(address(array))
 
 
