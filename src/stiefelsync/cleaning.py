@@ -233,6 +233,7 @@ def _left_to_us(problem: Matchings, usual: Method, universe: str | int, route: R
 
 
 def _moves_alike(problem: Matchings) -> bool:
+    """Return whether positions are known and neighbouring matches move alike."""
     return problem.coordinates is not None and problem.n_matches > 0 and is_smooth(neighbour_support(problem))
 
 

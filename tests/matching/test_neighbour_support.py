@@ -137,7 +137,7 @@ def test_without_the_kernel_it_is_the_same_bit_for_bit(monkeypatch, neighbours):
 
 @pytest.mark.parametrize("compiled", ["0", "1"])
 def test_of_equally_near_matches_the_first_are_asked(monkeypatch, compiled):
-    # On a grid, four neighbours of five: a literal search by distance and number.
+    # On a grid, three of four that are equally near: a literal search by distance and number.
     monkeypatch.setenv("STIEFELSYNC_COMPILED", compiled)
     at = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
     there = np.random.default_rng(1).permutation(at)

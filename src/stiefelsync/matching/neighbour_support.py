@@ -75,10 +75,12 @@ def neighbour_support(
 
     Notes
     -----
-    O(M·(neighbours + log M)), in chunks of pairs of objects, on threads. Turning, moving or scaling the points of
-    an object changes next to nothing. It takes smooth motion for granted, as of images of surfaces: three quarters of
-    the matches of photographs have a support above .6. Of points that move at random three quarters have less than
-    about .1, and the figures mean nothing.
+    The kernel sweeps along the wider side of an object, O(√(n·neighbours)) for each of a pair's n matches where points
+    are spread evenly; without it a tree is asked, O(neighbours + log M). In chunks of pairs, on threads.
+
+    Turning, moving or scaling the points of an object changes next to nothing. It takes smooth motion for granted, as
+    of images of surfaces: three quarters of the matches of photographs have a support above .6. Of points that move at
+    random three quarters have less than about .1, and the figures mean nothing.
 
     Examples
     --------

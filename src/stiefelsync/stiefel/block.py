@@ -126,6 +126,7 @@ def chebyshev(least: float) -> Filter:
 
 
 def _relative(multiply: Product, V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Return T_4(N / edge) V, edge the smallest Ritz value of the block, in the memory of V or NV."""
     return _chebyshev(multiply, V, NV, max(float(values[-1]), _LEAST_EDGE * float(values[0]), 1e-3))
 
 

@@ -207,6 +207,7 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
 
 
 def _counted(table: MatchTable, labels: Ints) -> BlockCounts:
+    """Do what :func:`block_counts` does, remembering nothing."""
     O = table.occupancy(labels)
     kernels = library()
     right, present, sides_found = (
