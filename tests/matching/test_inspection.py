@@ -114,3 +114,13 @@ def test_shares_are_told_if_a_quarter_of_the_matches_move_with_half_of_their_nei
     found = inspect(Matchings.from_labels(labels, [41, 41], coordinates=np.zeros((82, 2))))
     assert found.alone_share == (5 / 41 if told else None)
     assert found.hopeless_pairs == (0 if told else None)
+
+
+@pytest.mark.parametrize(
+    ("places", "normalised"),
+    [([[-0.5, 0.5], [0.4, -0.1]], True), ([[-0.3, 0.2], [0.1, 700]], False), ([[0.3, 0.2], [0.1, 0.0]], False)],
+)
+def test_positions_are_normalised_if_none_is_far_from_a_centre_within_the_image(places, normalised):
+    assert inspection.are_normalised(np.array(places)) is normalised
+    assert inspection.are_normalised(np.array([*places, [np.nan, 5.0]])[: len(places)]) is normalised
+    assert not inspection.are_normalised(None)

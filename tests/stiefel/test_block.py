@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import chebyshev as polynomials
 
+from stiefelsync.stiefel import block
 from stiefelsync.stiefel.block import CHEBYSHEV, POWERS, block_iteration, chebyshev
 from stiefelsync.stiefel.result import Status
 from tests.stiefel.planted import distance, spectrum, top
@@ -124,3 +125,12 @@ def test_a_tolerance_of_zero_is_met_when_nothing_grows():
     assert found.status is Status.CONVERGED
     assert found.n_iter == 5  # begin, measure, filter twice, measure
     assert found.values.tolist() == [2.0, 2.0]
+
+
+def test_what_residuals_promise_row_by_row(rng, monkeypatch):
+    monkeypatch.setattr(block, "_ROWS", 7)
+    N, V = spectrum(np.linspace(0.0, 2.0, 20), rng), np.linalg.qr(rng.standard_normal((20, 4)))[0]
+    values = np.array([1.9, 1.5, 1.0, 0.4])
+    R = [[sum(N[a, b] * V[b, c] for b in range(20)) - values[c] * V[a, c] for c in range(3)] for a in range(20)]
+    expected = sum(sum(R[a][c] ** 2 for a in range(20)) / (values[c] - values[3]) for c in range(3))
+    assert block._promised(V, N @ V, values, 3) == pytest.approx(expected)

@@ -9,10 +9,10 @@ from scipy.sparse.linalg import aslinearoperator
 
 from stiefelsync import ConvergenceWarning, sparse_stiefel
 from stiefelsync.stiefel import operators, steps
-from stiefelsync.stiefel.iterate import settled
+from stiefelsync.stiefel.iterate import iterate, settled
 from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import as_operator
-from stiefelsync.stiefel.result import State, StiefelResult
+from stiefelsync.stiefel.result import State, Status, StiefelResult
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
 
 
@@ -181,3 +181,26 @@ def test_a_result_is_verified_by_the_definitions(rng):
     S = (W + W.T) / 2
     expected = np.linalg.norm(S @ U - U @ U.T @ S @ U) / np.linalg.norm(S @ U)
     assert result.residual(W) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_one_number_that_is_none_is_a_breakdown(first, rng):
+    class Update:
+        """Turns a little, and fails in one entry, at once or the second time."""
+
+        objective = 1.0
+        calls = 0
+
+        def __call__(self, U, Z, /):
+            self.calls += 1
+            U = unique_qr(U + 0.1)[0]
+            if first or self.calls > 1:
+                U[2, 1] = np.nan
+            return U
+
+    found = iterate(
+        rng.standard_normal((6, 2)), Update(), step=steps.gradient, p=3, criterion=settled("objective", tol=-1.0),
+        max_iter=5,
+    )  # fmt: skip
+    assert (found.status, found.n_iter) == (Status.BREAKDOWN, 0 if first else 1)
+    np.testing.assert_allclose(found.U.T @ found.U, np.eye(2), atol=1e-12)

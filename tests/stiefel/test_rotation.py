@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Status, rotate
+from stiefelsync.stiefel import rotation
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.rotation import turn
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
@@ -49,6 +50,40 @@ def test_literal_fixed_point(rng):
         X, _, Yt = np.linalg.svd(V.T @ (V @ literal) ** 2)
         literal = X @ Yt
     np.testing.assert_allclose(rotate(V, Q=Q, max_iter=3, tol=1e-15), V @ literal, atol=rounding(80, "iteration"))
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize(("p", "tol", "most"), [(3, 1e-1, 50), (3, 1e-6, 50), (4, 1e-3, 50), (3, 1e-9, 2)])
+def test_a_rotation_ends_when_g_grows_no_more(settled, p, tol, most, rng, monkeypatch):
+    monkeypatch.setattr(rotation, "_AT_A_TIME", 7)
+    V = planted(rng)
+    literal = start = orthonormalise(rng.standard_normal((8, 8)))[0]
+    values = [((V @ literal) ** p).sum()]
+    for n in range(1, most + 1):
+        X, _, Yt = np.linalg.svd(V.T @ (V @ literal) ** (p - 1))
+        literal = X @ Yt
+        values.append(((V @ literal) ** p).sum())
+        # Growth over a start that is nowhere near says nothing, so the first one counts only after a settled start.
+        if (settled or n > 1) and values[-1] - values[-2] <= tol * abs(values[-1]):
+            break
+    found = rotation._fixed_point(V, start, p, tol, most, settled=settled)
+    np.testing.assert_allclose(found, literal, atol=1e-8)
+    if not settled:
+        np.testing.assert_array_equal(rotation._fixed_point(V, start, p, tol, most), found)
+
+
+def test_of_many_rows_evenly_spaced_ones_settle_the_rotation_first(rng, monkeypatch):
+    V = planted(rng, d=2, copies=200)
+    seen = []
+    monkeypatch.setattr(rotation, "_fixed_point", lambda V, Q, *how, **more: seen.append((V, how, more)) or Q)
+    rotation.sparsest(V, np.eye(2))
+    (few, how, more), (every, again, then) = seen
+    at = np.linspace(0, len(V) - 1, rotation._ROWS * 2).astype(int)
+    np.testing.assert_array_equal(few, V[at])
+    assert (at[0], at[-1]) == (0, len(V) - 1)
+    assert every is V
+    assert how == again == (3, 1e-4, 50)
+    assert (more, then) == ({}, {"settled": True})
 
 
 def test_precision_is_kept(rng):
