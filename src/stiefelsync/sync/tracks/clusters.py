@@ -293,9 +293,8 @@ def _priority(gain: Floats) -> Ints:
     """Return numbers that order edges, (E,): gain first, then a shuffled number: ties make short trees, not chains."""
     priority = np.arange(len(gain)) * _SHUFFLE
     priority &= (1 << _BITS) - 1
-    priority |= (
-        gain.astype(np.float32).view(np.int32).astype(np.int64) << _BITS
-    )  # bits of a positive float sort like it
+    # The bits of a positive float sort like it.
+    priority |= gain.astype(np.float32).view(np.int32).astype(np.int64) << _BITS
     return priority
 
 
