@@ -25,7 +25,7 @@ from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support
 from stiefelsync.report import page
-from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Outcome, find_method
+from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import choose, synchronise
 from stiefelsync.sync.tracks.changes import carry_over
@@ -215,7 +215,7 @@ def clean(
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     lost, advice, next_command = route.words(content.matchings, written, photographs)
-    advice += _on_method(result, unasked=method is None and chosen.name == "tracks")
+    advice += _on_method(result, unasked=method is None and chosen.name == BY_POSITIONS)
     if problem.weights is not None and content.matchings.weights is None and written is None:
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return Cleaned(
@@ -225,11 +225,11 @@ def clean(
 
 
 def _left_to_us(problem: Matchings, usual: Method, universe: str | int, route: Route) -> Method:
-    """Return `tracks`, which looks at positions, for keypoints of photographs that move alike; else what is usual."""
+    """Return the method that looks at positions for keypoints of photographs that move alike; else what is usual."""
     free = universe == "auto" and not route.options["other"] and route.reader.photographs
     if not free or choose(problem, universe, usual, {})[0] is not usual:  # which hands over to `tracks` by itself
         return usual
-    return find_method("tracks") if _moves_alike(problem) else usual
+    return find_method(BY_POSITIONS) if _moves_alike(problem) else usual
 
 
 def _moves_alike(problem: Matchings) -> bool:
@@ -240,9 +240,9 @@ def _moves_alike(problem: Matchings) -> bool:
 def _on_method(result: Synchronisation, *, unasked: bool) -> list[str]:
     """Return a sentence on positions: that they were looked at unasked, or that they were not though they say much."""
     if unasked:
-        return ["Method tracks was chosen: positions say much here, and method='accurate' does not look at them."]
+        return [f"Method {result.method} was chosen: positions say much here, and method={DEFAULT!r} ignores them."]
     if result.method in ("accurate", "fast") and _moves_alike(result.input):
-        return [f"Method {result.method} does not look at positions, which say much here; method='tracks' does."]
+        return [f"Method {result.method} ignores positions, which say much here; method={BY_POSITIONS!r} does not."]
     return []
 
 

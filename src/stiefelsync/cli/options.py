@@ -12,7 +12,7 @@ import typer
 from stiefelsync import io
 from stiefelsync.cli.standard_input import keep
 from stiefelsync.errors import InputError
-from stiefelsync.sync.method import METHODS
+from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS
 
 __all__ = [
     "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options",
@@ -72,7 +72,7 @@ Method = Annotated[
     typer.Option(
         "--method",
         metavar="NAME",
-        help="One of those listed by: stiefelsync methods; by default accurate, or tracks for photographs.",
+        help=f"One of those listed by: stiefelsync methods; by default {DEFAULT}, or {BY_POSITIONS} for photographs.",
         autocompletion=lambda: list(METHODS),
     ),
 ]

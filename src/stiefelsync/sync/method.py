@@ -19,8 +19,8 @@ from stiefelsync.sync.options import check_option, meanings, option
 from stiefelsync.sync.outcome import Details, Outcome
 
 __all__ = [
-    "DEFAULT", "METHODS", "Callback", "Details", "Method", "Outcome", "Progress", "Reporter", "Run", "Stopwatch",
-    "find_method", "option", "register",
+    "BY_POSITIONS", "DEFAULT", "METHODS", "Callback", "Details", "Method", "Outcome", "Progress", "Reporter", "Run",
+    "Stopwatch", "find_method", "option", "register",
 ]  # fmt: skip
 
 
@@ -172,6 +172,8 @@ class Method:
 METHODS: dict[str, Method] = {}
 DEFAULT = "accurate"
 """The method that runs when none is named."""
+BY_POSITIONS = "tracks"
+"""The method that looks at positions, so the better one for photographs."""
 
 
 def register(
