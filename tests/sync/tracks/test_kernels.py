@@ -39,6 +39,16 @@ def test_labels_and_account_do_not_depend_on_it(monkeypatch, wrong, weights):
     assert one.n_iter == two.n_iter
 
 
+def test_what_32_bits_cannot_count_is_left_to_numpy(monkeypatch):
+    problem, _ = datasets.scene(2000, 60, 200, 400, wrong=0.3, missing=0.3, rng=7)
+    compiled = synchronise(problem, method="tracks").labels
+    monkeypatch.setattr(kernels, "_MOST", 10)
+    few = np.arange(20)
+    assert kernels.order_by((few,), [19]) is None
+    assert kernels.contracted(few, few + 1, few, np.ones(20), 21) is None
+    np.testing.assert_array_equal(synchronise(problem, method="tracks").labels, compiled)
+
+
 def graph(rng, n=300, edges=6000):
     A, B = rng.integers(n, size=(2, edges))
     return A, B, rng.integers(1, 4, edges), rng.random(edges)
