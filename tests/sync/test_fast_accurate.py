@@ -224,6 +224,15 @@ def test_the_fscore_to_expect_is_that_of_the_labels_returned_less_what_choosing_
         assert result.outcome.details.expected_fscore == pytest.approx(told)
 
 
+def test_the_default_leaves_a_point_alone_that_nothing_matches():
+    # A universe of two, and object 5 has a second point that is neither: to fill the universe it would get label 1.
+    truth = np.tile([0, 1], 12)
+    truth[11] = 2
+    labels = synchronise(Matchings.from_labels(truth, [2] * 12), 2, method="accurate").labels
+    assert np.flatnonzero(labels < 0).tolist() == [11]
+    assert score(labels, truth).fscore == 1.0
+
+
 def test_starts_fit_the_shape_and_the_likeliest_wins():
     matchings, truth = datasets.shapes.ring(24, 12, reach=3, rng=0)
     result = synchronise(matchings, start=truth)

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm, rankdata
 
-from stiefelsync import datasets, score, synchronise
+from stiefelsync import datasets
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.counts import block_counts, soft_block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, assign, leave_out, refine, withdraw
@@ -503,15 +503,6 @@ def test_withdrawn_points_are_those_without_support_and_with_a_score_not_above_z
 def test_some_problem_has_points_to_withdraw():
     taken = [(labels != withdraw(MatchTable.of(m, D), labels)).sum() for m, labels in (f() for f in PROBLEMS.values())]
     assert max(taken) > 0
-
-
-def test_the_default_leaves_a_point_alone_that_nothing_matches():
-    # A universe of two, and object 5 has a second point that is neither: to fill the universe it would get label 1.
-    truth = np.tile([0, 1], 12)
-    truth[11] = 2
-    labels = synchronise(Matchings.from_labels(truth, [2] * 12), 2, method="accurate").labels
-    assert np.flatnonzero(labels < 0).tolist() == [11]
-    assert score(labels, truth).fscore == 1.0
 
 
 def test_gains_of_joining_labels(problem):
