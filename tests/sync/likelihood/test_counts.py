@@ -119,3 +119,17 @@ def test_no_rate_is_certain():
     truth = np.tile(np.arange(20), 30)
     found = counts.block_counts(MatchTable.of(Matchings.from_labels(truth, [20] * 30), 20), truth)
     assert found.rates[0] == 0.999
+
+
+def test_counts_of_few_labellings_are_remembered():
+    problem, truth = datasets.synthetic(6, 5, 0.8, 0.3, rng=0)
+    table = MatchTable.of(problem, 6)
+    first = counts.block_counts(table, truth)
+    assert counts.block_counts(table, truth.copy()) is first
+    for seed in range(2 * counts._REMEMBERED):
+        rng = np.random.default_rng(seed)
+        counts.block_counts(table, np.concatenate([rng.permutation(6)[:n] for n in problem.sizes]))
+        assert len(table.counted) <= counts._REMEMBERED
+    again = counts.block_counts(table, truth)
+    assert again is not first  # the oldest went
+    np.testing.assert_array_equal(again.right, first.right)

@@ -181,3 +181,17 @@ def test_moves_that_fail_together_are_tried_one_by_one_and_then_no_more(n, tries
     changed = [sorted(set(truth[some != truth].tolist())) for some in tried]
     alone = [[2 * t, 2 * t + 1] for t in range(n)]
     assert changed == ([list(range(2 * n)), *alone] if n > 1 else alone)
+
+
+def test_labels_that_moved_are_looked_at_again_and_no_others(monkeypatch):
+    problem, truth, labels, _ = confused(0.0)
+    table, asked = MatchTable.of(problem, 5), []
+    in_group = np.arange(12) < 5
+    found = iter([[module._Move(9.0, 0, 1, in_group)]])
+    monkeypatch.setattr(
+        module, "_moves", lambda table, labels, rates, changed: asked.append(changed.copy()) or next(found, [])
+    )
+    monkeypatch.setattr(module, "refine", lambda table, labels, blocks=None: (labels, 0))
+    better, _ = exchange(table, labels)
+    np.testing.assert_array_equal(better, truth)
+    assert [changed.tolist() for changed in asked] == [[True] * 5, [True, True, False, False, False]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import pairwise, permutations
 from math import ceil, exp, inf, isfinite, lgamma, log
 
 import numpy as np
@@ -649,3 +649,15 @@ def test_objects_that_fit_no_better_than_chance_stay_out(seed):
     ]
     found = leave_out(table, labels)
     np.testing.assert_array_equal(found, np.where(np.repeat(out, n), -1, labels))
+
+
+@pytest.mark.parametrize("tol", [0.05, 0.01])
+def test_the_mean_field_ends_when_labels_move_little(tol):
+    matchings, truth = datasets.synthetic(6, 8, 0.8, 0.3, rng=3)
+    table = MatchTable.of(matchings, 6)
+    start = np.where(np.arange(len(truth)) % 4, truth, (truth + 1) % 6)
+    _, rounds = mean_field(table, start, max_iter=200, tol=tol)
+    made = [table.one_hot(start), *(mean_field(table, start, max_iter=n, tol=0.0)[0] for n in range(1, rounds + 1))]
+    moved = [np.abs(after - before).sum() / len(truth) for before, after in pairwise(made)]  # half of the way, twice
+    assert moved[-1] <= tol < min(moved[:-1])
+    assert rounds > 2

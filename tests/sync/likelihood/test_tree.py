@@ -55,3 +55,18 @@ def test_the_tree_is_that_of_largest_agreement_and_the_largest_labels_stay():
 def test_a_pair_without_triangles_agrees_with_nobody():
     table = MatchTable.of(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1]), 1)
     assert agreement(table).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("points", [254, 255, 256, 257])
+def test_triangles_of_objects_at_the_limit_of_a_byte(points, monkeypatch):
+    rng = np.random.default_rng(points)
+    labels = np.concatenate([rng.permutation(points) for _ in range(4)])
+    problem = Matchings.from_labels(labels, [points] * 4)
+    blocks = {pair: rows.copy() for pair, rows in problem.pairs().items()}
+    for rows in blocks.values():
+        rows[-9:, 1] = np.roll(rows[-9:, 1], 1)  # the last points, of the largest numbers, are matched wrongly
+    table = MatchTable.of(Matchings.from_pairs(blocks, [points] * 4), points)
+    compiled = agreement(table)
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", "0")
+    np.testing.assert_array_equal(compiled, agreement(table))
+    assert (compiled < 1).all()
