@@ -237,3 +237,8 @@ def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
     ]
     assert len(some) > 5
     np.testing.assert_allclose(rates[some] / rates[some[0]], np.array(factor) / factor[0])
+    # And in all: the odds of contradiction of that level, less those of well-supported matches, times λ.
+    lost = module._contradicted(level[speak], kept[speak], len(levels) + 1)
+    assert 0 < lost[-1] < lost[0]
+    odds = lost[0] / (1 - lost[0]) - lost[-1] / (1 - lost[-1])
+    np.testing.assert_allclose(rates[some], odds * np.array(factor))

@@ -10,6 +10,7 @@ import pytest
 
 from stiefelsync import Matchings, datasets
 from stiefelsync.matching import Repair, inspection
+from stiefelsync.matching import doubt as module_doubt
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.inspection import NEAR, inspect
 
@@ -124,3 +125,20 @@ def test_positions_are_normalised_if_none_is_far_from_a_centre_within_the_image(
     assert inspection.are_normalised(np.array(places)) is normalised
     assert inspection.are_normalised(np.array([*places, [np.nan, 5.0]])[: len(places)]) is normalised
     assert not inspection.are_normalised(None)
+
+
+def test_matches_are_taken_to_be_kept_unless_they_move_alone_or_more_objects_differ_than_agree(monkeypatch):
+    problem = Matchings.from_labels(np.tile(np.arange(4), 2), [4, 4], coordinates=np.zeros((8, 2)))
+    asked = []
+
+    def doubting(matchings, kept, support):
+        asked.append(kept.tolist())
+        return module_doubt.doubt(matchings, kept, support)
+
+    monkeypatch.setattr(inspection, "neighbour_support", lambda _: np.array([0.9, 0.9, 0.9, 0.0]))
+    said = module_doubt.Witnesses(np.array([1, 1, 0, 5]), np.array([0, 1, 1, 0]), np.zeros(4, dtype=int))
+    monkeypatch.setattr(inspection, "witnesses", lambda _: said)
+    monkeypatch.setattr(inspection, "doubt", doubting)
+    found = inspect(problem)
+    assert asked == [[True, True, False, False]]
+    assert (found.alone_share, found.doubtful_share) == (0.25, 0.25)

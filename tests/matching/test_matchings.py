@@ -262,3 +262,12 @@ def test_views_of_pairs() -> None:
     with pytest.raises(InputError, match=r"^unknown object 3; there are 3 objects, numbered from 0$"):
         problem.pair(0, 3)
     assert repr(problem) == "Matchings(3 objects, 6 points, 1 match in 1 of 3 pairs)"
+
+
+@pytest.mark.parametrize("pairs", [[0, 2, 5], [4], [], [0, 1, 2, 3, 4, 5]])
+def test_some_pairs_alone(pairs: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    problem = Matchings.from_labels(np.concatenate([rng.permutation(6)[:4] for _ in range(4)]), [4] * 4)
+    problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
+    chosen = problem.only_pairs(np.array(pairs, dtype=np.int64))
+    assert chosen == problem.keep(np.isin(problem.match_pairs, pairs))
