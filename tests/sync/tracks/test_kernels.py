@@ -11,6 +11,7 @@ from stiefelsync import datasets, synchronise
 from stiefelsync._kernels.library import address, library
 from stiefelsync.sync.tracks import clusters, kernels
 from stiefelsync.sync.tracks.integer_arrays import ordered
+from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.rules import triangle_counts
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no compiled kernels")
@@ -149,6 +150,43 @@ def test_merges_are_the_same_even_among_equal_gains(monkeypatch, objects):
     assert whole  # trees of three clusters and more
 
 
+def tracks_in_conflict(rng, n=600, k=25, matches=4000):
+    """Return tracks of points in different objects, the objects, and matches between points of different objects."""
+    objects, track = rng.integers(k, size=n), np.arange(n)
+    for p in range(n):
+        t = rng.integers(max(p, 1)) if rng.random() < 0.8 else p
+        if objects[p] not in objects[:p][track[:p] == track[t]]:
+            track[p] = track[t]
+    near = np.minimum(rng.integers(n, size=matches) + rng.integers(40, size=matches), n - 1)
+    ends = np.sort(np.stack([rng.integers(n, size=matches), near], axis=1), axis=1)
+    return track, objects, ends[objects[ends[:, 0]] != objects[ends[:, 1]]]
+
+
+@pytest.mark.parametrize("least", [1, 2, None])
+@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize("weights", ["equal", "few", "many"])
+def test_joins(monkeypatch, weights, placed, least):
+    rng, total = np.random.default_rng(11), 0
+    for _ in range(6):
+        track, objects, ends = tracks_in_conflict(rng)
+        w = {"equal": np.ones(len(ends)), "few": rng.choice([0.25, 1.0], len(ends)), "many": rng.random(len(ends))}
+        places = rng.random((len(track), 2)) * 1.5 if placed else None
+        (one, joins), (two, others) = both(
+            monkeypatch,
+            lambda given=(track, objects, ends, w[weights], places): join(*given, least=least),
+        )
+        np.testing.assert_array_equal(one, two)
+        assert joins == others
+        total += joins
+    assert total > 100
+
+
+def test_joins_of_nothing():
+    nothing = np.empty((0, 2), dtype=np.int64)
+    assert join(np.arange(3), np.zeros(3, int), nothing, np.empty(0), least=1)[0].tolist() == [0, 1, 2]
+    assert join(nothing[:, 0], nothing[:, 0], nothing, np.empty(0))[1] == 0
+
+
 def test_arrays_live_until_the_kernel_has_read_them(monkeypatch):
     rng, given, called = np.random.default_rng(5), [], set()
 
@@ -174,4 +212,6 @@ def test_arrays_live_until_the_kernel_has_read_them(monkeypatch):
     clusters.merge(q, rng.random(q.n_edges))
     triangle_counts(q.A, q.B, q.n)
     ordered(*rng.integers(50, size=(2, 5000)))
-    assert len(called) == 6
+    track, objects, ends = tracks_in_conflict(rng)
+    join(track, objects, ends, rng.random(len(ends)), rng.random((len(track), 2)))
+    assert len(called) == 7

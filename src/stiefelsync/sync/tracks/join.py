@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.graph import connected
+from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.clusters import mutual_best
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, runs, spread
 from stiefelsync.sync.tracks.numbers import ROUNDING
@@ -84,7 +85,7 @@ def join(
     >>> join(track, objects, ends[:5], np.ones(5), np.zeros((6, 2)))[0].tolist()
     [0, 0, 0, 3, 0, 0]
     """
-    track, joined = track.copy(), 0
+    track = track.copy()
     copy = float(weights.mean()) if len(weights) else 0.0
     # Among matches of one weight a single one outweighs no expelled point.
     if least is None:
@@ -92,6 +93,19 @@ def join(
     points, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
     objects, places = objects[points], None if places is None else places[points]
     here = np.searchsorted(points, track[points])  # the same tracks, named by places in `points`
+    owned = matches.a, matches.b, matches.weights
+    found = kernels.joined(*owned, here, objects, places, copy, least=least, rounds=_MOST_ROUNDS, rounding=ROUNDING)
+    here, joined = found if found is not None else _join(matches, here, objects, places, copy, least)
+    linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
+    track[points] = points[connected(len(here), np.stack([matches.a[linked], matches.b[linked]], axis=1))]
+    return track, joined
+
+
+def _join(
+    matches: _Matches, here: Ints, objects: NDArray[np.integer[Any]], places: Floats | None, copy: float, least: int
+) -> tuple[Ints, int]:
+    """Do what the kernel does: return the tracks, (n,), and the number of joins."""
+    here, joined = here.copy(), 0
     bundles, held = matches.bundles(here, least), np.zeros(len(here))
     matches.hold(held, here, np.arange(len(here)))
     for _ in range(_MOST_ROUNDS):
@@ -111,9 +125,7 @@ def join(
             joined += pairs.join(here, gain > 0, expelled)
             bundles = bundles.after(matches, before, here, moved, least)
             matches.hold(held, here, moved)
-    linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
-    track[points] = points[connected(len(here), np.stack([matches.a[linked], matches.b[linked]], axis=1))]
-    return track, joined
+    return here, joined
 
 
 @dataclass(frozen=True)
@@ -162,7 +174,8 @@ class _Matches:
         apart, A, B = self.between(track, some)
         order = ordered(A, B)
         _, first, count = runs((A * len(track) + B)[order])
-        weights = np.add.reduceat(self.weights[apart[order]], first) if len(first) else np.empty(0)
+        which = np.repeat(np.arange(len(first)), count)
+        weights: Floats = np.bincount(which, self.weights[apart[order]]).astype(np.float64)  # int if there is none
         enough = np.flatnonzero(count >= least)
         one = order[first[enough]]
         return _Bundles(A[one], B[one], weights[enough], np.zeros(len(enough), dtype=bool))
@@ -196,7 +209,10 @@ class _Bundles:
 
 
 def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matches]:
-    """Return the points, ascending, of tracks that could be joined, and the matches, as places among these points."""
+    """Return the points, ascending, of tracks that could be joined, and the matches between them by their points a.
+
+    The ends of these are places among the points.
+    """
     _, A, B = matches.between(track)
     if least > 1:
         order = ordered(A, B)
@@ -206,6 +222,7 @@ def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matche
     involved[A] = involved[B] = True
     involved = involved[track]
     inside = np.flatnonzero(involved[matches.a] & involved[matches.b])
+    inside = inside[ordered(matches.a[inside])]
     place = np.cumsum(involved) - 1
     own = _Matches(place[matches.a[inside]], place[matches.b[inside]], matches.weights[inside])
     return np.flatnonzero(involved), own
@@ -273,7 +290,7 @@ class _Pairs:
         if places is None:
             return np.zeros(self.n)
         pair = self.pair[self.one]
-        near = np.hypot(*(places[self.one] - places[self.two]).T) < 1
+        near = ((places[self.one] - places[self.two]) ** 2).sum(axis=1) < 1
         longer = np.bincount(pair, minlength=self.n) < self.smaller
         return np.where(longer, np.bincount(pair[near], minlength=self.n), 0.0)
 

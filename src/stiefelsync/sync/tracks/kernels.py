@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stiefelsync._kernels.library import address, library
 
-__all__ = ["conflicting", "contracted", "merged_points", "order_by", "tree_of", "triangle_counts"]
+__all__ = ["conflicting", "contracted", "joined", "merged_points", "order_by", "tree_of", "triangle_counts"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -120,6 +120,48 @@ def tree_of(found: Any, A: Ints, B: Ints, priority: Ints, start: Ints, objects: 
     if found.grow_trees(_at(A), _at(B), _at(priority), *sizes, _at(tree)):
         raise MemoryError("no memory for merging clusters")
     return tree
+
+
+@_compiled
+def joined(
+    found: Any,
+    a: Ints,
+    b: Ints,
+    weights: Floats,
+    track: Ints,
+    objects: NDArray[np.integer[Any]],
+    places: Floats | None,
+    copy: float,
+    *,
+    least: int,
+    rounds: int,
+    rounding: float,
+) -> tuple[Ints, int] | None:
+    """Join tracks as :func:`~stiefelsync.sync.tracks.join.join` says: the tracks of n points, and how many joins.
+
+    Parameters
+    ----------
+    a, b, weights : (M,)
+        Matches, sorted by a.
+    track, objects : (n,)
+    places : (n, 2) or None
+    copy
+        Weight of two points of an object in the same place.
+    """
+    if max(len(a), len(track)) > _MOST:
+        return None
+    one, two, here, owner = (np.array(part, dtype=np.int32) for part in (a, b, track, objects))
+    weights = np.ascontiguousarray(weights, np.float64)
+    places = None if places is None else np.ascontiguousarray(places, np.float64)
+    found.join_tracks.restype = ctypes.c_int64
+    joins = found.join_tracks(
+        _at(one), _at(two), _at(weights), _number(len(a)), _number(len(here)), _at(here),
+        _at(owner), _number(int(owner.max(initial=-1)) + 1), None if places is None else _at(places),
+        ctypes.c_double(copy), ctypes.c_double(rounding), _number(least), _number(rounds),
+    )  # fmt: skip
+    if joins < 0:
+        raise MemoryError("no memory for joining tracks")
+    return here.astype(np.int64), joins
 
 
 def _at(array: NDArray[Any]) -> ctypes.c_void_p:
