@@ -44,24 +44,31 @@ static void coupling(const Entries *s, int64_t one, int64_t two, double *J, doub
     }
 }
 
-WIDE static void take(double *from, const double *row, double by, int64_t n) {
-    for (int64_t t = 0; t < n; t++) from[t] -= by * row[t];
-}
-
-/* Whether diag(degree + lift) - J, objects that hold a label only, has a negative eigenvalue: elimination meets a negative
-   pivot. The upper triangle of A, (k, k), is overwritten. */
-static int indefinite(const Entries *s, const double *J, const double *degree, const int64_t *held, int64_t n, double *A) {
-    const int64_t k = s->k;
-    for (int64_t a = 0; a < n; a++)
-        for (int64_t b = a; b < n; b++)
-            A[a * n + b] = -J[held[a] * k + held[b]] + (a == b ? degree[held[a]] + s->lift : 0.0);
-    for (int64_t a = 0; a < n; a++) {
-        const double pivot = A[a * n + a];
-        if (!(pivot > 0)) return 1;
-        for (int64_t b = a + 1; b < n; b++)
-            if (A[a * n + b] != 0) take(A + b * n + b, A + a * n + b, A[a * n + b] / pivot, n - b);
+/* Whether A, (n, n) symmetric, has a negative eigenvalue: elimination meets a negative pivot. The upper triangle is
+   overwritten, a row at a time by four before it: each element sees them in order, whatever the width of registers. */
+WIDE static int indefinite(double *A, int64_t n) {
+    for (int64_t b = 0; b < n; b++) {
+        double *row = A + b * n;
+        int64_t a = 0;
+        for (; a + 4 <= b; a += 4) {
+            const double *p = A + a * n, *q = p + n, *r = q + n, *s = r + n;
+            const double w = p[b] / p[a], x = q[b] / q[a + 1], y = r[b] / r[a + 2], z = s[b] / s[a + 3];
+            for (int64_t t = b; t < n; t++) row[t] = (((row[t] - w * p[t]) - x * q[t]) - y * r[t]) - z * s[t];
+        }
+        for (; a < b; a++) {
+            const double *p = A + a * n, w = p[b] / p[a];
+            for (int64_t t = b; t < n; t++) row[t] -= w * p[t];
+        }
+        if (!(row[b] > 0)) return 1;
     }
     return 0;
+}
+
+/* diag(degree + lift) - J, objects that hold a label only: the upper triangle of A, (n, n). */
+static void laplacian(const Entries *s, const double *J, const double *degree, const int64_t *held, int64_t n, double *A) {
+    for (int64_t a = 0; a < n; a++)
+        for (int64_t b = a; b < n; b++)
+            A[a * n + b] = -J[held[a] * s->k + held[b]] + (a == b ? degree[held[a]] + s->lift : 0.0);
 }
 
 /* For pairs of labels, (count, 2), whether a group of objects that gains by exchanging them is to be looked for. */
@@ -89,8 +96,10 @@ API int hopeful_pairs(const Entries *s, const int64_t *pairs, int64_t count, uin
                 held[n++] = i;
             }
         }
-        found[t] = (uint8_t)(any && some && -sum_of(against, k) >= s->hope * least &&
-                             indefinite(s, J, degree, held, n, A));
+        found[t] = 0;
+        if (!any || !some || -sum_of(against, k) < s->hope * least) continue;
+        laplacian(s, J, degree, held, n, A);
+        found[t] = (uint8_t)indefinite(A, n);
     }
     free(memory);
     return 0;
@@ -105,20 +114,28 @@ API void sort_entries(int64_t m, int64_t d, int64_t k, const int32_t *indptr, co
     for (int64_t a = 0; a < m; a++) {
         const int64_t one = labels[a];
         if (one < 0) continue;
+        /* What most entries change stays in registers. */
+        const int64_t own = one * d + one;
+        int64_t place = at[own + !i];
+        double all = i ? across[own] : 0.0, here = i ? inside[one * k + owner[a]] : 0.0;
         for (int32_t e = indptr[a]; e < indptr[a + 1]; e++) {
             const int64_t two = labels[indices[e]];
             if (two < one) continue;
-            const int64_t which = one * d + two;
-            if (!i) {
-                at[which + 1]++;
-                continue;
-            }
-            const int64_t to = at[which]++;
+            const int64_t which = one * d + two, to = one == two ? place++ : at[which + !i]++;
+            if (!i) continue;
             i[to] = (int32_t)owner[a];
             j[to] = (int32_t)owner[indices[e]];
             sorted[to] = right[e];
-            across[which] += right[e];
-            if (one == two) inside[one * k + owner[a]] += right[e];
+            if (one == two) {
+                all += right[e];
+                here += right[e];
+            } else {
+                across[which] += right[e];
+            }
         }
+        at[own + !i] = place;
+        if (!i) continue;
+        across[own] = all;
+        inside[one * k + owner[a]] = here;
     }
 }

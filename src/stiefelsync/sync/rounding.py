@@ -61,7 +61,10 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     labels: NDArray[np.int64] = U.argmax(axis=1)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     cell = owner * d + labels
-    clear = (np.bincount(cell)[cell] == 1) & ((U.max(axis=1, keepdims=True) == U).sum(axis=1) == 1)
+    clear = np.bincount(cell)[cell] == 1
+    largest = U[np.arange(len(U)), labels][:, None] == U
+    if np.count_nonzero(largest) > len(U):  # sums over short rows take long
+        clear &= largest.sum(axis=1) == 1
     ends = np.cumsum(sizes, dtype=np.int64)
     rng = np.random.default_rng(_TIE_SEED)
     for i in np.unique(owner[~clear]).tolist():

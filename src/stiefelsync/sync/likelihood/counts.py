@@ -150,7 +150,7 @@ class BlockCounts:
     trust: Trust | None = None
     sides: Sides | None = None
 
-    @property
+    @cached_property
     def rates(self) -> tuple[float, float, float]:
         """Smoothed p, r₁, r₀ over all blocks."""
         right, present = 2 * float(self.right.sum()), 2 * float(self.present.sum())
@@ -159,7 +159,7 @@ class BlockCounts:
         r0 = min((max(self.matched - self.found, 0.0) + 0.5) / (max(self.rows - present, 0.0) + 2), 0.99)
         return p, r1, r0
 
-    @property
+    @cached_property
     def reliability(self) -> tuple[Floats, Floats]:
         """Right matches and shared labels of the blocks that share any."""
         some = self.present > _NONE
@@ -177,7 +177,7 @@ class BlockCounts:
         assert self.mixture is not None
         return self.mixture.rates(self.right, self.present)
 
-    @property
+    @cached_property
     def popularity(self) -> tuple[float, float]:
         """ρ and κ of the beta distribution of the labels' observation rates, if all k objects were compared."""
         held = self.holders[self.holders > _NONE]

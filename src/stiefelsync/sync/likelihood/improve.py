@@ -12,6 +12,7 @@ from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.merge_labels import merge
 from stiefelsync.sync.likelihood.model import log_likelihood
 from stiefelsync.sync.likelihood.tree import tree_start
+from stiefelsync.sync.outcome import by_first_appearance
 
 __all__ = ["improve", "improve_tree"]
 
@@ -64,11 +65,12 @@ def improve_tree(table: MatchTable, labels: Ints, value: float) -> tuple[Ints, f
     """
     tree = tree_start(table)
     blocks = block_counts(table, tree)
-    reached, weights = log_likelihood(table, tree, blocks), None
+    weights = None
     if blocks.mixture is not None:
-        tree = refine(table, tree, blocks=blocks)[0]
+        # Numbered as the best labels are, lest what is the same be counted and fitted again.
+        tree = by_first_appearance(refine(table, tree, blocks=blocks)[0])
         weights = block_counts(table, tree)
-        reached = log_likelihood(table, tree, weights)
+    reached = log_likelihood(table, tree, weights)
     few = 2 * np.count_nonzero(table.agreeing(labels)) < table.matchings.n_matches
     if reached > value or few:
         tree = improve(table, tree, blocks=weights)

@@ -103,7 +103,7 @@ class MatchTable:
     @cached_property
     def pairs(self) -> Ints:
         """For every stored entry of W the number of its pair of objects; shape (nnz,)."""
-        return self.matchings.match_pairs.astype(np.int64)[self.numbers]
+        return self.matchings.match_pairs.take(self.numbers)
 
     @cached_property
     def partners(self) -> Ints:
@@ -222,7 +222,9 @@ class MatchTable:
     def matrix(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
         m = self.matchings.n_points
-        return sparse.csr_array((values, self.indices, self.indptr), shape=(m, m))
+        matrix = sparse.csr_array((values, self.indices, self.indptr), shape=(m, m))
+        matrix.has_sorted_indices = True  # known: SciPy need not look
+        return matrix
 
     def by_object(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, k) with the value of each point's match in each object."""

@@ -144,7 +144,9 @@ def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
         data = A.data * np.repeat(s, np.diff(A.indptr))
         data *= s.take(A.indices)
         data = data.astype(dtype, copy=False)
-    return sparse.csr_array((data, A.indices, A.indptr), shape=A.shape)
+    N = sparse.csr_array((data, A.indices, A.indptr), shape=A.shape)
+    N.has_sorted_indices = A.has_sorted_indices
+    return N
 
 
 def _noise(A: Any) -> float:
