@@ -105,6 +105,54 @@ API void find_conflicts(const int64_t *objects, const int64_t *start, const uint
     }
 }
 
+/* Drop the edges between clusters in conflict, one of them fresh, and then the clusters without an edge: what is left goes into
+   the `new` arrays, the points of the others, and the first point of each one's cluster, into `done` and `first`. `left` are
+   clusters, edges and points that are left; -1 without memory. */
+API int prune_clusters(const int64_t *points, const int64_t *objects, const int64_t *start, int64_t n, const int64_t *A,
+                       const int64_t *B, const int64_t *count, const double *weight, int64_t edges, const uint8_t *fresh,
+                       int64_t *new_points, int64_t *new_objects, int64_t *new_start, int64_t *new_A, int64_t *new_B,
+                       int64_t *new_count, double *new_weight, int64_t *done, int64_t *first, int64_t *left) {
+    uint64_t *words = calloc((size_t)n + 1, 16);
+    if (!words) return -1;
+    int64_t *place = (int64_t *)(words + n), clusters = 0, kept = 0, stay = 0, gone = 0;
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t p = start[v]; p < start[v + 1]; p++) words[v] |= (uint64_t)1 << (objects[p] & 63);
+    for (int64_t e = 0; e < edges; e++) {
+        uint8_t bad = 0;
+        if (fresh[A[e]] | fresh[B[e]]) find_conflicts(objects, start, words, A + e, B + e, 1, &bad);
+        if (bad) continue;
+        place[A[e]] = place[B[e]] = 1;
+        new_A[kept] = A[e];
+        new_B[kept] = B[e];
+        new_count[kept] = count[e];
+        new_weight[kept++] = weight[e];
+    }
+    for (int64_t v = 0; v < n; v++) {
+        if (place[v]) {
+            place[v] = clusters;
+            new_start[clusters++] = stay;
+        } else place[v] = -1;
+        for (int64_t p = start[v]; p < start[v + 1]; p++)
+            if (place[v] >= 0) {
+                new_points[stay] = points[p];
+                new_objects[stay++] = objects[p];
+            } else {
+                done[gone] = points[p];
+                first[gone++] = points[start[v]];
+            }
+    }
+    new_start[clusters] = stay;
+    for (int64_t e = 0; e < kept; e++) {
+        new_A[e] = place[new_A[e]];
+        new_B[e] = place[new_B[e]];
+    }
+    left[0] = clusters;
+    left[1] = kept;
+    left[2] = stay;
+    free(words);
+    return 0;
+}
+
 static int64_t root_of(int64_t *tree, int64_t v) {
     int64_t root = v;
     while (tree[root] != root) root = tree[root];
@@ -158,13 +206,26 @@ API int64_t merge_points(int64_t *tree, int64_t n, const int64_t *start, const i
     return trees;
 }
 
+/* What comes first, as in clusters.py: by gain, then by a shuffled number among those with a gain; -2 for the others. */
+static void set_priority(const double *gain, int64_t edges, int64_t *priority) {
+    int64_t number = 0;
+    for (int64_t e = 0; e < edges; e++) {
+        const float value = (float)gain[e];
+        int32_t bits;
+        memcpy(&bits, &value, 4);
+        priority[e] = gain[e] > 0 ? (int64_t)bits << 31 | ((number++ * 2654435761) & 0x7fffffff) : -2;
+    }
+}
+
 /* Which of n clusters are merged, by the number of one of them, into `tree`: along the best edge of each, of positive gain;
-   where that would give k objects two points, only along edges that are the best of both ends. `priority` as in clusters.py. */
-API int grow_trees(const int64_t *A, const int64_t *B, const int64_t *priority, int64_t edges, const int64_t *start,
+   where that would give k objects two points, only along edges that are the best of both ends. */
+API int grow_trees(const int64_t *A, const int64_t *B, const double *gain, int64_t edges, const int64_t *start,
                    const int64_t *objects, int64_t n, int64_t k, int64_t *tree) {
-    int64_t *memory = malloc((size_t)(5 * n + k + 2) * 8);
+    int64_t *memory = malloc((size_t)(5 * n + k + edges + 2) * 8);
     if (!memory) return -1;
     int64_t *best = memory, *first = best + n, *member = first + n + 1, *seen = member + n, *pair = seen + k, *broken = pair + n;
+    int64_t *priority = broken + n;
+    set_priority(gain, edges, priority);
     for (int64_t v = 0; v < n; v++) {
         best[v] = pair[v] = -1;
         tree[v] = v;

@@ -150,6 +150,24 @@ def test_merges_are_the_same_even_among_equal_gains(monkeypatch, objects):
     assert whole  # trees of three clusters and more
 
 
+@pytest.mark.parametrize("objects", [12, 90])
+def test_prunings_are_the_same(monkeypatch, objects):
+    rng, dropped, finished = np.random.default_rng(6), 0, 0
+    for _ in range(20):
+        q = quotient(rng, objects=objects, edges=60)
+        q = clusters.merge(q, rng.random(q.n_edges))
+        (one, *done), (two, *others) = both(monkeypatch, lambda q=q: clusters.prune(q))
+        for field in ("points", "objects", "start", "A", "B", "count", "weight", "fresh"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
+            assert getattr(one, field).dtype == getattr(two, field).dtype
+        for part, other in zip(done, others, strict=True):
+            np.testing.assert_array_equal(part, other)
+        dropped += q.n_edges - one.n_edges
+        finished += q.n - one.n
+    assert dropped > 20
+    assert finished > 20
+
+
 def tracks_in_conflict(rng, n=600, k=25, matches=4000):
     """Return tracks of points in different objects, the objects, and matches between points of different objects."""
     objects, track = rng.integers(k, size=n), np.arange(n)
@@ -209,9 +227,10 @@ def test_arrays_live_until_the_kernel_has_read_them(monkeypatch):
     monkeypatch.setattr(kernels, "address", noted)
     monkeypatch.setattr(kernels, "library", Watched)
     q = quotient(rng)
-    clusters.merge(q, rng.random(q.n_edges))
+    clusters.prune(clusters.merge(q, rng.random(q.n_edges)))
+    clusters.conflicting(q, q.A, q.B)
     triangle_counts(q.A, q.B, q.n)
     ordered(*rng.integers(50, size=(2, 5000)))
     track, objects, ends = tracks_in_conflict(rng)
     join(track, objects, ends, rng.random(len(ends)), rng.random((len(track), 2)))
-    assert len(called) == 7
+    assert len(called) == 8

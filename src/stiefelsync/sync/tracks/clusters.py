@@ -205,6 +205,10 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     points, track : (r,) int64
         The points whose clusters are finished, and the first point of each one's cluster.
     """
+    given = q.points, q.objects, q.start, q.A, q.B, q.count, q.weight, q.fresh
+    if (found := kernels.pruned(given)) is not None:
+        parts, done, first = found
+        return Quotient(*parts, np.zeros(len(parts[2]) - 1, dtype=bool)), done, first
     q = q.without(untenable(q))
     active = np.zeros(q.n, dtype=bool)
     active[q.A] = active[q.B] = True
@@ -250,10 +254,10 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
 
 def _trees(q: Quotient, gain: Floats) -> Ints:
     """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
+    if (found := kernels.tree_of(q.A, q.B, gain, q.start, q.objects)) is not None:
+        return found
     candidates = np.flatnonzero(gain > 0)
     A, B, gain = q.A[candidates], q.B[candidates], gain[candidates]
-    if (found := kernels.tree_of(A, B, _priority(gain), q.start, q.objects)) is not None:
-        return found
     best_of_A, best_of_B = _best(A, B, gain, q.n)
     from_A, from_B, pairs = (np.flatnonzero(best) for best in (best_of_A, best_of_B, best_of_A & best_of_B))
     tree = np.arange(q.n)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stiefelsync._kernels.library import address, library
 
-__all__ = ["conflicting", "contracted", "joined", "merged_points", "order_by", "tree_of", "triangle_counts"]
+__all__ = ["conflicting", "contracted", "joined", "merged_points", "order_by", "pruned", "tree_of", "triangle_counts"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -111,15 +111,38 @@ def conflicting(found: Any, objects: Ints, start: Ints, words: NDArray[np.uint64
 
 
 @_compiled
-def tree_of(found: Any, A: Ints, B: Ints, priority: Ints, start: Ints, objects: Ints) -> Ints:
+def tree_of(found: Any, A: Ints, B: Ints, gain: Floats, start: Ints, objects: Ints) -> Ints:
     """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
     n, k = len(start) - 1, int(objects.max(initial=-1)) + 1
     tree = np.empty(n, dtype=np.int64)
-    A, B, priority, start, objects = (np.ascontiguousarray(x, np.int64) for x in (A, B, priority, start, objects))
+    A, B, start, objects = (np.ascontiguousarray(x, np.int64) for x in (A, B, start, objects))
+    gain = np.ascontiguousarray(gain, np.float64)
     sizes = _number(len(A)), _at(start), _at(objects), _number(n), _number(k)
-    if found.grow_trees(_at(A), _at(B), _at(priority), *sizes, _at(tree)):
+    if found.grow_trees(_at(A), _at(B), _at(gain), *sizes, _at(tree)):
         raise MemoryError("no memory for merging clusters")
     return tree
+
+
+@_compiled
+def pruned(
+    found: Any, q: tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Bools]
+) -> tuple[tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats], Ints, Ints]:
+    """Return what is left of a quotient without edges in conflict and clusters without an edge; see `prune`.
+
+    Takes the quotient's arrays in their order, returns them without the last, and the points of finished clusters.
+    """
+    points, objects, start, A, B, count = (np.ascontiguousarray(part, np.int64) for part in q[:6])
+    weight, fresh = np.ascontiguousarray(q[6], np.float64), np.ascontiguousarray(q[7], np.bool_)
+    p, n, E = len(points), len(start) - 1, len(A)
+    new = [np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E)]
+    weights, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(3, np.int64)
+    clusters, edges = (*map(_at, (points, objects, start)), _number(n)), (*map(_at, (A, B, count, weight)), _number(E))
+    if found.prune_clusters(*clusters, *edges, _at(fresh), *map(_at, (*new, weights, done, first, left))):
+        raise MemoryError("no memory for what is left of the clusters")
+    n, E, p = left.tolist()
+    sizes, gone = (p, p, n + 1, E, E, E), len(done) - p
+    parts = [part[:size].copy() for part, size in zip(new, sizes, strict=True)]  # the rest may go
+    return (parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], weights[:E].copy()), done[:gone], first[:gone]
 
 
 @_compiled
