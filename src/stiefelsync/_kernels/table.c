@@ -70,23 +70,23 @@ API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs
     return 0;
 }
 
-/* Rows of matrix(values) one_hot(labels), (m, d): out is all zeros before. Two rows are summed at a time, lest each addition
+/* Rows of matrix(values) one_hot(labels), (m, d): out is all zeros before. Four rows are summed at a time, lest each addition
    wait for the one before. */
 API void label_product(int64_t m, int64_t d, const int32_t *indptr, const int32_t *indices, const int64_t *labels,
                        const double *values, double *out) {
-    for (int64_t r = 0; r < m; r += 2) {
-        double *one = out + r * d, *two = one + d;
-        int32_t e = indptr[r], f = indptr[r + 1];
-        const int32_t first = indptr[r + 1], second = r + 1 < m ? indptr[r + 2] : f;
-        for (; e < first && f < second; e++, f++) {
-            const int64_t x = labels[indices[e]], y = labels[indices[f]];
-            if (x >= 0) one[x] += values[e];
-            if (y >= 0) two[y] += values[f];
-        }
-        for (; e < first; e++)
-            if (labels[indices[e]] >= 0) one[labels[indices[e]]] += values[e];
-        for (; f < second; f++)
-            if (labels[indices[f]] >= 0) two[labels[indices[f]]] += values[f];
+    for (int64_t r = 0; r < m; r += 4, out += 4 * d) {
+        const int64_t rows = m - r < 4 ? m - r : 4;
+        int32_t n = rows < 4 ? 0 : indptr[r + 1] - indptr[r];
+        for (int64_t q = 1; q < rows; q++) n = indptr[r + q + 1] - indptr[r + q] < n ? indptr[r + q + 1] - indptr[r + q] : n;
+        for (int32_t t = 0; t < n; t++)
+            for (int q = 0; q < 4; q++) {
+                const int32_t e = indptr[r + q] + t;
+                const int64_t x = labels[indices[e]];
+                if (x >= 0) out[q * d + x] += values[e];
+            }
+        for (int64_t q = 0; q < rows; q++)
+            for (int32_t e = indptr[r + q] + n; e < indptr[r + q + 1]; e++)
+                if (labels[indices[e]] >= 0) out[q * d + labels[indices[e]]] += values[e];
     }
 }
 

@@ -71,7 +71,7 @@ def improve_tree(table: MatchTable, labels: Ints, value: float) -> tuple[Ints, f
         tree = by_first_appearance(refine(table, tree, blocks=blocks)[0])
         weights = block_counts(table, tree)
     reached = log_likelihood(table, tree, weights)
-    few = 2 * np.count_nonzero(table.agreeing(labels)) < table.matchings.n_matches
+    few = 2 * block_counts(table, labels).right.sum() < table.matchings.n_matches
     if reached > value or few:
         tree = improve(table, tree, blocks=weights)
         reached = log_likelihood(table, tree)

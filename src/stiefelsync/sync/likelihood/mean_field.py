@@ -109,9 +109,10 @@ def mean_field(
     if blocks is not None or table.weight_scores is not None:
         fixed = log_odds(table, block_counts(table, labels) if blocks is None else blocks, blocks)
         weights = fixed.right
-    multiply = sparse_product(table.matrix(weights))
     U, n_iter, moved = table.one_hot(labels), 0, np.inf
     while n_iter < max_iter and moved > tol:
+        if n_iter == 1:
+            multiply = sparse_product(table.matrix(weights))
         WU: Any = multiply(U) if n_iter else table.product(labels, weights)
         n_iter += 1
         rates = fixed
