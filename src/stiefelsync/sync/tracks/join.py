@@ -90,9 +90,8 @@ def join(
     # Among matches of one weight a single one outweighs no expelled point.
     if least is None:
         least = 2 if places is None and (weights == weights[:1]).all() else 1
-    points, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
+    points, here, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
     objects, places = objects[points], None if places is None else places[points]
-    here = np.searchsorted(points, track[points])  # the same tracks, named by places in `points`
     owned = matches.a, matches.b, matches.weights
     found = kernels.joined(*owned, here, objects, places, copy, least=least, rounds=_MOST_ROUNDS, rounding=ROUNDING)
     here, joined = found if found is not None else _join(matches, here, objects, places, copy, least)
@@ -208,10 +207,10 @@ class _Bundles:
         )  # fmt: skip
 
 
-def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matches]:
-    """Return the points, ascending, of tracks that could be joined, and the matches between them by their points a.
+def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, Ints, _Matches]:
+    """Return the points, ascending, of tracks that could be joined, their tracks, and their matches sorted by a.
 
-    The ends of these are places among the points.
+    Names of tracks and ends of matches are places among the points.
     """
     _, A, B = matches.between(track)
     if least > 1:
@@ -225,7 +224,8 @@ def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, _Matche
     inside = inside[ordered(matches.a[inside])]
     place = np.cumsum(involved) - 1
     own = _Matches(place[matches.a[inside]], place[matches.b[inside]], matches.weights[inside])
-    return np.flatnonzero(involved), own
+    points = np.flatnonzero(involved)
+    return points, place[track[points]], own
 
 
 @dataclass(frozen=True)
