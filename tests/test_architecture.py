@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import stiefelsync
+from benchmarks.walk import trace_apart
 
 ROOT = Path(stiefelsync.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
@@ -50,3 +51,11 @@ def test_every_module_of_the_numerical_core_is_tested_where_tests_mirror_it(room
     modules = {path.stem for path in (ROOT / room).glob("*.py") if not path.stem.startswith("_")}  # _ by what uses them
     constants = {"sizes"}  # limits and their reasons, no code
     assert sorted(modules - tested - constants) == []
+
+
+@pytest.mark.data
+def test_one_match_walks_through_few_layers(data_dir: Path) -> None:
+    found = trace_apart(data_dir / "sceaux" / "database.db", ROOT.parent)
+    assert len(found["changes"]) <= 43, "half of what it was before the redesign: docs/architecture.md"
+    assert found["runs"]["canonical"] <= 3
+    assert found["runs"]["load_rows"] == 1
