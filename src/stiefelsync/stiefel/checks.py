@@ -35,11 +35,13 @@ def is_integer(value: Any) -> bool:
     >>> is_integer(np.int32(3)), is_integer(3.0), is_integer(True)
     (True, False, False)
     """
+    if isinstance(value, bool | np.bool_):  # which NumPy before 2 still takes for 0 and 1
+        return False
     try:
         operator.index(value)
     except TypeError:
         return False
-    return not isinstance(value, bool)
+    return True
 
 
 def is_count(value: Any) -> bool:
