@@ -22,11 +22,34 @@
 #define WIDE
 #endif
 
+/* Memory that is asked for AHEAD entries before its turn. */
+#define AHEAD 12
+#if defined(__GNUC__)
+#define PREFETCH(at) __builtin_prefetch(at)
+#else
+#define PREFETCH(at) ((void)0)
+#endif
+
 /* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
 double sum_of(const double *x, int64_t n);
 
 /* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for assign_bytes(n, d). */
 size_t assign_bytes(int64_t n, int64_t d);
 void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);
+
+/* Memory and how much of it is taken; without any yet, only that is reckoned. */
+typedef struct {
+    char *memory;
+    size_t taken;
+} Room;
+
+static inline void *take(Room *room, int64_t cells, size_t size) {
+    char *at = room->memory ? room->memory + room->taken : 0;
+    room->taken += ((size_t)cells * size + 7) / 8 * 8;
+    return at;
+}
+
+/* Whether clusters A and B hold points of one object; those of a cluster, from start on, ascend. */
+int share_object(const int64_t *objects, const int64_t *start, int64_t A, int64_t B);
 
 #endif

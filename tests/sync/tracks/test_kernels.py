@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 from stiefelsync import datasets, synchronise
 from stiefelsync._kernels.library import address, library
-from stiefelsync.sync.tracks import clusters, kernels
+from stiefelsync.sync.tracks import clusters, kernels, rules
+from stiefelsync.sync.tracks.grow import matches_of
 from stiefelsync.sync.tracks.integer_arrays import ordered
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.rules import triangle_counts
+from stiefelsync.sync.tracks.rules import few_choices, rule_gain, squares, triangle_counts, triangles
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no compiled kernels")
 
@@ -88,34 +90,16 @@ def test_conflicts_of_objects_beyond_sixty_four(monkeypatch):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_edges_may_be_renamed_on_the_way(monkeypatch):
-    rng = np.random.default_rng(2)
-    A, B, count, weight = graph(rng)
-    name = rng.integers(40, size=300)
-    found = kernels.contracted(A, B, count, weight, 40, name)
-    with monkeypatch.context() as plain:
-        plain.setenv("STIEFELSYNC_COMPILED", "0")
-        assert kernels.contracted(A, B, count, weight, 40, name) is None
-        expected = clusters._contracted(name[A], name[B], count, weight, 40)
-    for part, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(part, other)
-
-
-def test_points_of_merged_clusters_are_sorted_by_object():
-    tree = np.array([2, 3, 2, 3, 4])
-    start, points = np.array([0, 2, 3, 4, 6, 7]), np.array([10, 11, 12, 13, 14, 15, 16])
-    found = kernels.merged_points(tree, start, points, np.array([1, 5, 2, 3, 0, 9, 4]))
-    assert [part.tolist() for part in found] == [
-        [10, 13, 11, 14, 12, 15, 16], [1, 3, 5, 0, 2, 9, 4], [0, 3, 6, 7], [2, 2, 1],
-    ]  # fmt: skip
-    assert tree.tolist() == [0, 1, 0, 1, 2]
-
-
 def test_without_edges(monkeypatch):
     nothing = np.empty(0, dtype=np.int64)
     for edges in both(monkeypatch, lambda: clusters._contracted(nothing, nothing, nothing, np.empty(0), 3)):
         assert [len(part) for part in edges] == [0, 0, 0, 0]
-    assert kernels.tree_of(nothing, nothing, nothing, np.arange(4), np.arange(3)).tolist() == [0, 1, 2]
+    q = clusters.singletons(np.arange(3), np.arange(3), np.empty((0, 2), dtype=np.int64), np.empty(0))
+    for rest, done, first, dropped in both(monkeypatch, lambda: clusters.merge_and_prune(q, np.empty(0))):
+        assert (rest.n, done.tolist(), first.tolist(), dropped) == (0, [0, 1, 2], [0, 1, 2], 0)
+    for rule in (triangles, squares, few_choices):
+        for gain in both(monkeypatch, lambda rule=rule: rule_gain(q, rule)):
+            assert len(gain) == 0
 
 
 def quotient(rng, n=60, objects=90, edges=200):
@@ -131,23 +115,68 @@ def quotient(rng, n=60, objects=90, edges=200):
     return clusters.Quotient(*given, A[free], B[free], count[free], weight[free], np.zeros(n, dtype=bool))
 
 
+def assert_same(one, two):
+    """The quotients one and two are equal, and so are their types."""
+    for part, other in zip(one.arrays, two.arrays, strict=True):
+        np.testing.assert_array_equal(part, other)
+        assert part.dtype == other.dtype
+
+
 @pytest.mark.parametrize("objects", [12, 90])
 def test_merges_are_the_same_even_among_equal_gains(monkeypatch, objects):
-    rng, whole, merged = np.random.default_rng(4), 0, 0
+    rng, whole, merged, finished, dropped = np.random.default_rng(4), 0, 0, 0, 0
     for levels in (1, 3, 1000):
         for _ in range(20):
             q = quotient(rng, objects=objects)
             gain = rng.integers(levels + 1, size=q.n_edges) / levels  # zeros among them
-            one, two = both(monkeypatch, lambda q=q, gain=gain: clusters.merge(q, gain))
-            for field in ("points", "objects", "start", "A", "B", "count", "weight", "fresh"):
-                np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
-                assert getattr(one, field).dtype == getattr(two, field).dtype
+            torn = []
+
+            def round_(q=q, gain=gain, torn=torn):
+                torn.append(np.zeros(len(q.points), dtype=bool))
+                return clusters.merge_and_prune(q, gain, torn[-1])
+
+            (one, *done), (two, *others) = both(monkeypatch, round_)
+            assert_same(one, two)
+            np.testing.assert_array_equal(*torn)
+            for part, other in zip(done, others, strict=True):
+                np.testing.assert_array_equal(part, other)
             for a, b in zip(one.start, one.start[1:], strict=False):
                 assert (np.diff(one.objects[a:b]) > 0).all()
-            merged += q.n - one.n
-            whole += (one.sizes > 8).sum()
+            finished += len(done[0])
+            dropped += done[2]
+            assert torn[0].any() == (done[2] > 0)
+            sizes = np.unique(done[1], return_counts=True)[1]
+            merged += q.n - one.n - len(sizes)
+            whole += (one.sizes > 8).sum() + (sizes > 8).sum()
     assert merged > 500
+    assert finished > 20
+    assert dropped > 100
     assert whole  # trees of three clusters and more
+
+
+def test_a_round_says_what_it_did():
+    # Clusters of objects {0, 4}, {1}, {2}, {1, 3}, {9}; the first two are merged, so the match of the fourth goes.
+    q = clusters.Quotient.tested(
+        np.array([10, 14, 11, 12, 21, 23, 29]), np.array([0, 4, 1, 2, 1, 3, 9]), np.array([0, 2, 3, 4, 6, 7]),
+        np.array([0, 0, 0]), np.array([1, 2, 3]), np.array([3, 1, 5]), np.array([3.0, 0.5, 5.0]),
+    )  # fmt: skip
+    torn = np.zeros(30, dtype=bool)
+    rest, done, first, dropped = clusters.merge_and_prune(q, np.array([1.0, 0.0, 0.0]), torn)
+    assert rest.points.tolist() == [10, 11, 14, 12]
+    assert rest.objects.tolist() == [0, 1, 4, 2]
+    assert [part.tolist() for part in (rest.start, rest.A, rest.B, rest.count)] == [[0, 3, 4], [0], [1], [1]]
+    assert (done.tolist(), first.tolist(), dropped) == ([21, 23, 29], [21, 21, 29], 5)
+    assert np.flatnonzero(torn).tolist() == [10, 21]
+
+
+def test_long_rows_are_sorted(monkeypatch):
+    rng, n = np.random.default_rng(8), 400  # the first cluster has an edge with most others, merged in pairs
+    ends = np.concatenate([[[0, b] for b in range(1, n)], [[b, b + 1] for b in range(1, n - 1, 2)]])
+    q = clusters.singletons(np.arange(n), np.arange(n), ends, rng.random(len(ends)))
+    gain = np.where(q.A > 0, 1.0, 0.0)
+    (one, *_), (two, *_) = both(monkeypatch, lambda: clusters.merge_and_prune(q, gain))
+    assert_same(one, two)
+    assert one.n_edges == n // 2
 
 
 @pytest.mark.parametrize("objects", [12, 90])
@@ -155,17 +184,43 @@ def test_prunings_are_the_same(monkeypatch, objects):
     rng, dropped, finished = np.random.default_rng(6), 0, 0
     for _ in range(20):
         q = quotient(rng, objects=objects, edges=60)
-        q = clusters.merge(q, rng.random(q.n_edges))
+        q = clusters._merge(q, rng.random(q.n_edges))
         (one, *done), (two, *others) = both(monkeypatch, lambda q=q: clusters.prune(q))
-        for field in ("points", "objects", "start", "A", "B", "count", "weight", "fresh"):
-            np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
-            assert getattr(one, field).dtype == getattr(two, field).dtype
+        assert_same(one, two)
         for part, other in zip(done, others, strict=True):
             np.testing.assert_array_equal(part, other)
         dropped += q.n_edges - one.n_edges
         finished += q.n - one.n
     assert dropped > 20
     assert finished > 20
+
+
+@pytest.mark.parametrize("hub", [3, 64])
+@pytest.mark.parametrize("rule", [triangles, squares, few_choices, partial(few_choices, most=4)])
+def test_evidence_is_the_same(monkeypatch, rule, hub):
+    monkeypatch.setattr(rules, "_HUB", hub)
+    rng, found = np.random.default_rng(9), 0
+    for _ in range(10):
+        q = quotient(rng, n=80, objects=200, edges=260)
+        one, two = both(monkeypatch, lambda q=q: rule_gain(q, rule))
+        np.testing.assert_array_equal(one, two)
+        found += np.count_nonzero(one)
+        assert (q.count > 1).any()
+    assert found > 50
+
+
+def test_matches_are_sorted_by_their_ends(monkeypatch):
+    rng = np.random.default_rng(10)
+    problem, _ = datasets.scene(300, 20, 60, 120, wrong=0.3, missing=0.3, rng=1)
+    ends, chosen = problem.endpoints, rng.random(problem.n_points) < 0.7
+    one, two = both(monkeypatch, lambda: matches_of(chosen, ends))
+    for part, other in zip(one, two, strict=True):
+        np.testing.assert_array_equal(part, other)
+    np.testing.assert_array_equal(ends[one[0]], one[1])
+    assert 0 < len(one[0]) < len(ends)
+    backwards = np.ascontiguousarray(ends[::-1])
+    assert kernels.sorted_matches(backwards, chosen) is None  # NumPy has to do it
+    np.testing.assert_array_equal(matches_of(chosen, backwards)[1], one[1])
 
 
 def tracks_in_conflict(rng, n=600, k=25, matches=4000):
@@ -227,10 +282,14 @@ def test_arrays_live_until_the_kernel_has_read_them(monkeypatch):
     monkeypatch.setattr(kernels, "address", noted)
     monkeypatch.setattr(kernels, "library", Watched)
     q = quotient(rng)
-    clusters.prune(clusters.merge(q, rng.random(q.n_edges)))
+    clusters.prune(q)
+    clusters.merge_and_prune(q, rng.random(q.n_edges))
+    clusters._contracted(*q.arrays[3:7], q.n)
     clusters.conflicting(q, q.A, q.B)
-    triangle_counts(q.A, q.B, q.n)
+    for rule in (triangles, squares, few_choices):
+        rule_gain(q, rule)
+    matches_of(np.ones(len(q.points), dtype=bool), np.stack([q.A, q.B], axis=1))
     ordered(*rng.integers(50, size=(2, 5000)))
     track, objects, ends = tracks_in_conflict(rng)
     join(track, objects, ends, rng.random(len(ends)), rng.random((len(track), 2)))
-    assert len(called) == 8
+    assert len(called) == 12  # all kernels of tracks

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from stiefelsync.matching.graph import numbered
 from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, popcount, roots, spread
 
-__all__ = ["Quotient", "conflicting", "contract", "merge", "mutual_best", "prune", "singletons", "untenable"]
+__all__ = ["Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "prune", "singletons", "untenable"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -57,6 +57,16 @@ class Quotient:
     count: Ints
     weight: Floats
     fresh: Bools
+
+    @classmethod
+    def tested(cls, points: Ints, objects: Ints, start: Ints, A: Ints, B: Ints, count: Ints, weight: Floats) -> Self:
+        """Return a quotient no edge of which joins clusters in conflict."""
+        return cls(points, objects, start, A, B, count, weight, np.zeros(len(start) - 1, dtype=bool))
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Bools]:
+        """All of the above."""
+        return self.points, self.objects, self.start, self.A, self.B, self.count, self.weight, self.fresh
 
     @property
     def n(self) -> int:
@@ -110,12 +120,11 @@ def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quot
     >>> q.n, q.A.tolist(), q.B.tolist()
     (3, [0, 0], [1, 2])
     """
-    n = len(points)
-    graph = sparse.coo_array((weights, tuple(ends.T)), shape=(n, n)).tocsr()
-    A, B = np.repeat(np.arange(n), np.diff(graph.indptr)), graph.indices.astype(np.int64)
-    return Quotient(
-        points, objects, np.arange(n + 1), A, B, np.ones(len(A), dtype=np.int64), graph.data, np.zeros(n, dtype=bool)
-    )
+    A, B = (np.ascontiguousarray(end) for end in ends.T)
+    if not ((A[1:] > A[:-1]) | ((A[1:] == A[:-1]) & (B[1:] > B[:-1]))).all():
+        order = ordered(A, B)
+        A, B, weights = A[order], B[order], weights[order]
+    return Quotient.tested(points, objects, np.arange(len(points) + 1), A, B, np.ones(len(A), np.int64), weights)
 
 
 def contract(
@@ -205,31 +214,27 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     points, track : (r,) int64
         The points whose clusters are finished, and the first point of each one's cluster.
     """
-    given = q.points, q.objects, q.start, q.A, q.B, q.count, q.weight, q.fresh
-    if (found := kernels.pruned(given)) is not None:
-        parts, done, first = found
-        return Quotient(*parts, np.zeros(len(parts[2]) - 1, dtype=bool)), done, first
-    q = q.without(untenable(q))
-    active = np.zeros(q.n, dtype=bool)
-    active[q.A] = active[q.B] = True
-    cluster = q.clusters
-    stays = active[cluster]
-    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
-    place = np.cumsum(active) - 1
-    rest = Quotient(
-        q.points[stay], q.objects[stay], np.append(0, np.cumsum(q.sizes[active])),
-        place[q.A], place[q.B], q.count, q.weight, np.zeros(int(active.sum()), dtype=bool),
-    )  # fmt: skip
-    return rest, q.points[go], q.points[q.start[cluster[go]]]
+    if (found := kernels.merged(q.arrays, None, None)) is not None:
+        return Quotient.tested(*found[0]), *found[1:3]
+    return _pruned(q.without(untenable(q)))
 
 
-def merge(q: Quotient, gain: Floats) -> Quotient:
-    """Merge every cluster along its best edge, as far as no object then has two points in a cluster.
+def merge_and_prune(q: Quotient, gain: Floats, torn: Bools | None = None) -> tuple[Quotient, Ints, Ints, int]:
+    """Merge every cluster along its best edge, as far as no object then has two points in a cluster, and prune.
 
     Parameters
     ----------
     gain : (E,) float
         How strongly an edge speaks for a merge; only positive ones count.
+    torn : (m,) bool, optional
+        The first points of clusters that an edge of was dropped are marked here.
+
+    Returns
+    -------
+    q, points, track
+        As for :func:`prune`.
+    dropped : int
+        Matches dropped because they join clusters that can never be one.
 
     Notes
     -----
@@ -238,13 +243,33 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
     conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
     O((p + E) log(p + E)).
     """
-    tree = _trees(q, gain)
-    if (found := kernels.merged_points(tree, q.start, q.points, q.objects)) is not None:
-        points, objects, start, inside = found
-        edges = kernels.contracted(q.A, q.B, q.count, q.weight, len(inside), tree)
-        if edges is not None:
-            return Quotient(points, objects, start, *edges, inside > 1)
-    tree = numbered(tree)
+    if (found := kernels.merged(q.arrays, gain, torn)) is not None:
+        return Quotient.tested(*found[0]), *found[1:]
+    q = _merge(q, gain)
+    wrong = untenable(q)
+    if torn is not None:
+        torn[q.points[q.start[q.A[wrong]]]] = torn[q.points[q.start[q.B[wrong]]]] = True
+    return *_pruned(q.without(wrong)), int(q.count[wrong].sum())
+
+
+def _pruned(q: Quotient) -> tuple[Quotient, Ints, Ints]:
+    """Finish the clusters without an edge."""
+    active = np.zeros(q.n, dtype=bool)
+    active[q.A] = active[q.B] = True
+    cluster = q.clusters
+    stays = active[cluster]
+    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
+    place = np.cumsum(active) - 1
+    rest = Quotient.tested(
+        q.points[stay], q.objects[stay], np.append(0, np.cumsum(q.sizes[active])),
+        place[q.A], place[q.B], q.count, q.weight,
+    )  # fmt: skip
+    return rest, q.points[go], q.points[q.start[cluster[go]]]
+
+
+def _merge(q: Quotient, gain: Floats) -> Quotient:
+    """Merge clusters, and say which grew."""
+    tree = numbered(_trees(q, gain))
     inside = np.bincount(tree)
     order = ordered(np.repeat(tree, q.sizes), q.objects)
     start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
@@ -254,8 +279,6 @@ def merge(q: Quotient, gain: Floats) -> Quotient:
 
 def _trees(q: Quotient, gain: Floats) -> Ints:
     """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
-    if (found := kernels.tree_of(q.A, q.B, gain, q.start, q.objects)) is not None:
-        return found
     candidates = np.flatnonzero(gain > 0)
     A, B, gain = q.A[candidates], q.B[candidates], gain[candidates]
     best_of_A, best_of_B = _best(A, B, gain, q.n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,16 +13,17 @@ from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
-from stiefelsync.sync.tracks.clusters import Quotient, contract, merge, prune, singletons, untenable
+from stiefelsync.sync.tracks import kernels
+from stiefelsync.sync.tracks.clusters import Quotient, contract, merge_and_prune, singletons, untenable
 from stiefelsync.sync.tracks.decisions import account
-from stiefelsync.sync.tracks.integer_arrays import runs
+from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
 __all__ = [
     "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_tracks",
-    "number_tracks", "pieces", "split",
+    "matches_of", "number_tracks", "pieces", "split",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -100,11 +101,10 @@ def grow_tracks(
     with watch("components"):
         objects, ends = matchings.point_objects, matchings.endpoints
         component, conflicted = split(objects, ends)
-        inside = np.flatnonzero(conflicted[ends[:, 0]])
-        ends, numbers = ends[inside], Numbers.of(matchings)
+        inside, ends = matches_of(conflicted, ends)
+        numbers, counts = Numbers.of(matchings), np.diff(matchings.pair_start)
         weights, trust = numbers.weigh(
-            None if matchings.weights is None else matchings.weights[inside],
-            np.diff(matchings.pair_start)[matchings.match_pairs[inside]],
+            None if matchings.weights is None else matchings.weights[inside], np.repeat(counts, counts)[inside]
         )
         first = None if start is None else pieces(start, ends)
     grown = grow_clusters(
@@ -212,6 +212,15 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
     return component, broken[component]
 
 
+def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
+    """Return the numbers of the matches, (M, 2), of chosen points, (m,), sorted by their ends, and these matches."""
+    if (found := kernels.sorted_matches(ends, chosen)) is not None:
+        return found
+    inside = np.flatnonzero(chosen[ends[:, 0]])
+    inside = inside[ordered(*ends[inside].T)]
+    return inside, ends[inside]
+
+
 def pieces(start: Ints, ends: Ints) -> Ints:
     """Return the first point of each point's piece: the points of its label that matches connect; shape (m,)."""
     a, b = ends.T
@@ -301,14 +310,12 @@ def grow_by_rules(
             if not (gain > 0).any():
                 break
             before = q.n
-            q = merge(q, gain)
-            merged = before - q.n
-            wrong = untenable(q)
-            torn[q.points[q.start[q.A[wrong]]]] = torn[q.points[q.start[q.B[wrong]]]] = True
-            dropped += int(q.count[wrong].sum())
-            q, done, first = prune(replace(q.without(wrong), fresh=np.zeros(q.n, dtype=bool)))
+            q, done, first, more = merge_and_prune(q, gain, torn)
+            sizes = runs(first)[2]
+            merged = before - q.n - len(sizes)
+            dropped += more
             track[done] = first
-            _mark(rule_of, done, runs(first)[2], number)
+            _mark(rule_of, done, sizes, number)
             n_iter += 1
             if callback is not None:
                 stopped = bool(callback(Progress("tracks", total - len(q.points), total)))
@@ -335,7 +342,7 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
     """
     track, total, n_iter, stopped = component.copy(), len(q.points), 0, False
     while q.n_edges and n_iter < _MOST_ROUNDS and not stopped:
-        q, done, first = prune(merge(q, q.weight / q.count))
+        q, done, first, _ = merge_and_prune(q, q.weight / q.count)
         track[done] = first
         n_iter += 1
         if callback is not None:

@@ -90,7 +90,7 @@ def join(
     # Among matches of one weight a single one outweighs no expelled point.
     if least is None:
         least = 2 if places is None and (weights == weights[:1]).all() else 1
-    points, here, matches = _involved(_Matches(ends[:, 0], ends[:, 1], weights), track, least)
+    points, here, matches = _involved(ends, weights, track, least)
     objects, places = objects[points], None if places is None else places[points]
     owned = matches.a, matches.b, matches.weights
     found = kernels.joined(*owned, here, objects, places, copy, least=least, rounds=_MOST_ROUNDS, rounding=ROUNDING)
@@ -207,25 +207,25 @@ class _Bundles:
         )  # fmt: skip
 
 
-def _involved(matches: _Matches, track: Ints, least: int) -> tuple[Ints, Ints, _Matches]:
+def _involved(ends: Ints, weights: Floats, track: Ints, least: int) -> tuple[Ints, Ints, _Matches]:
     """Return the points, ascending, of tracks that could be joined, their tracks, and their matches sorted by a.
 
     Names of tracks and ends of matches are places among the points.
     """
-    _, A, B = matches.between(track)
-    if least > 1:
-        order = ordered(A, B)
-        _, first, count = runs((A * len(track) + B)[order])
-        A, B = (ends[order[first[count >= least]]] for ends in (A, B))
-    involved = np.zeros(len(track), dtype=bool)
-    involved[A] = involved[B] = True
-    involved = involved[track]
-    inside = np.flatnonzero(involved[matches.a] & involved[matches.b])
-    inside = inside[ordered(matches.a[inside])]
+    if (involved := kernels.involved(ends, track, least)) is None:
+        bundles = _Matches(ends[:, 0], ends[:, 1], weights).bundles(track, least)
+        involved = np.zeros(len(track), dtype=bool)
+        involved[bundles.A] = involved[bundles.B] = True
+        involved = involved[track]
+    a, b = ends.T
+    inside = np.flatnonzero(involved[a] & involved[b])
+    a, b = a[inside], b[inside]
+    if (a[1:] < a[:-1]).any():
+        order = ordered(a)
+        a, b, inside = a[order], b[order], inside[order]
     place = np.cumsum(involved) - 1
-    own = _Matches(place[matches.a[inside]], place[matches.b[inside]], matches.weights[inside])
     points = np.flatnonzero(involved)
-    return points, place[track[points]], own
+    return points, place[track[points]], _Matches(place[a], place[b], weights[inside])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from stiefelsync._kernels.library import address, library
 
-__all__ = ["conflicting", "contracted", "joined", "merged_points", "order_by", "pruned", "tree_of", "triangle_counts"]
+__all__ = [
+    "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "prefer_parallel",
+    "sorted_matches", "square_counts", "triangle_counts",
+]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,54 +53,98 @@ def order_by(found: Any, keys: tuple[NDArray[Any], ...], most: list[int]) -> Int
 
 
 @_compiled
-def contracted(
-    found: Any, A: Ints, B: Ints, count: Ints, weight: Floats, n: int, name: Ints | None = None
-) -> tuple[Ints, Ints, Ints, Floats] | None:
-    """Return the edges between different ones of n clusters, each once and sorted, with summed counts and weights.
+def sorted_matches(found: Any, ends: Ints, chosen: Bools) -> tuple[Ints, Ints] | None:
+    """Return the numbers of the matches, (M, 2), of chosen points, sorted by their ends, and these matches themselves.
 
-    The edges given are A and B, shape (E,), or name[A] and name[B].
+    None, too, if the second ends of a point's matches do not ascend.
     """
+    M, m = len(ends), len(chosen)
+    if max(M, m) > _MOST:
+        return None
+    ends, chosen = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(chosen, np.bool_)
+    by_ends, order, rising = np.empty((M, 2), np.int64), np.empty(M, np.int64), np.empty(1, np.bool_)
+    found.sort_matches.restype = ctypes.c_int64
+    n = found.sort_matches(_at(ends), _number(M), _at(chosen), _number(m), *map(_at, (by_ends, order, rising)))
+    if n < 0:
+        raise MemoryError("no memory for sorting matches")
+    return (_first(order, n), _first(by_ends, n)) if rising[0] else None
+
+
+@_compiled
+def contracted(
+    found: Any, A: Ints, B: Ints, count: Ints, weight: Floats, n: int
+) -> tuple[Ints, Ints, Ints, Floats] | None:
+    """Return the edges between different ones of n clusters, each once and sorted, with summed counts and weights."""
     if max(len(A), n) > _MOST:
         return None
     E = len(A)
     given = [np.ascontiguousarray(part, np.int64) for part in (A, B, count)]
-    weight, renamed = np.ascontiguousarray(weight, np.float64), None if name is None else _at(name)
+    weight = np.ascontiguousarray(weight, np.float64)
     one, two, counts = (np.empty(E, dtype=np.int64) for _ in range(3))
     weights = np.empty(E)
     found.contract_edges.restype = ctypes.c_int64
     left = found.contract_edges(
-        _at(given[0]), _at(given[1]), renamed, _at(given[2]), _at(weight), _number(E), _number(n),
-        _at(one), _at(two), _at(counts), _at(weights),
+        *map(_at, (*given, weight)), _number(E), _number(n), *map(_at, (one, two, counts, weights))
     )  # fmt: skip
     if left < 0:
         raise MemoryError("no memory for the edges between clusters")
-    return one[:left].copy(), two[:left].copy(), counts[:left].copy(), weights[:left].copy()  # the rest may go
+    return _first(one, left), _first(two, left), _first(counts, left), _first(weights, left)
 
 
 @_compiled
-def merged_points(
-    found: Any, tree: Ints, start: Ints, points: Ints, objects: Ints
-) -> tuple[Ints, Ints, Ints, Ints] | None:
-    """Return the points and objects of merged clusters, where each begins, and how many were merged in it.
-
-    Numbers the trees, (n,), from 0 in the order in which they first appear, in place.
-    """
-    n, new = len(tree), [np.empty(size, dtype=np.int64) for size in (len(points), len(points), len(start), len(tree))]
-    found.merge_points.restype = ctypes.c_int64
-    given = [np.ascontiguousarray(part, np.int64) for part in (start, points, objects)]
-    trees = found.merge_points(_at(tree), _number(n), *map(_at, given), *map(_at, new))
-    if trees < 0:
-        raise MemoryError("no memory for merged clusters")
-    return new[0], new[1], new[2][: trees + 1].copy(), new[3][:trees].copy()
-
-
-@_compiled
-def triangle_counts(found: Any, A: Ints, B: Ints, n: int) -> Ints:
+def triangle_counts(found: Any, A: Ints, B: Ints, n: int) -> Ints | None:
     """Count the triangles through every edge, (E,), of a graph of n vertices."""
+    if max(len(A), n) > _MOST:
+        return None
     support, ends = np.zeros(len(A), dtype=np.int64), [np.ascontiguousarray(end, np.int64) for end in (A, B)]
     if found.count_edge_triangles(*map(_at, ends), _number(len(A)), _number(n), _at(support)):
         raise MemoryError("no memory for triangles")
     return support
+
+
+@_compiled
+def square_counts(found: Any, A: Ints, B: Ints, objects: Ints, start: Ints, hub: int) -> Ints | None:
+    """Count the squares through every edge, (E,), between clusters; see :func:`~stiefelsync.sync.tracks.rules.squares`.
+
+    Those with more than `hub` edges are left out.
+    """
+    if 2 * max(len(A), len(start)) > _MOST:
+        return None
+    support, n = np.zeros(len(A), dtype=np.int64), len(start) - 1
+    ends, held = ([np.ascontiguousarray(part, np.int64) for part in parts] for parts in ((A, B), (objects, start)))
+    sizes = _number(len(A)), _number(n), _number(hub)
+    if found.count_edge_squares(*map(_at, ends), *sizes, *map(_at, held), _at(support)):
+        raise MemoryError("no memory for squares")
+    return support
+
+
+@_compiled
+def graded(found: Any, support: Ints, count: Ints, weight: Floats) -> Floats:
+    """Return the evidence of edges, (E,), by their support."""
+    given = [np.ascontiguousarray(part, np.int64) for part in (support, count)]
+    weight, gain = np.ascontiguousarray(weight, np.float64), np.empty(len(weight))
+    found.grade_support(*map(_at, (*given, weight)), _number(len(weight)), _at(gain))
+    return gain
+
+
+@_compiled
+def few_choices(found: Any, A: Ints, B: Ints, weight: Floats, start: Ints, most: int) -> Floats:
+    """Return the evidence of edges, (E,), of clusters that have at most so many."""
+    A, B, start = (np.ascontiguousarray(part, np.int64) for part in (A, B, start))
+    weight, gain, n = np.ascontiguousarray(weight, np.float64), np.empty(len(A)), len(start) - 1
+    edges = *map(_at, (A, B, weight)), _number(len(A))
+    if found.weigh_choices(*edges, _at(start), _number(n), _number(most), _at(gain)):
+        raise MemoryError("no memory for the choices of clusters")
+    return gain
+
+
+@_compiled
+def prefer_parallel(found: Any, A: Ints, B: Ints, count: Ints, weight: Floats, start: Ints, gain: Floats) -> bool:
+    """Write the evidence of edges of two matches or more into `gain`, (E,)."""
+    A, B, count, start = (np.ascontiguousarray(part, np.int64) for part in (A, B, count, start))
+    weight = np.ascontiguousarray(weight, np.float64)
+    found.prefer_parallel(*map(_at, (A, B, count, weight)), _number(len(A)), _at(start), _at(gain))
+    return True
 
 
 @_compiled
@@ -111,38 +158,45 @@ def conflicting(found: Any, objects: Ints, start: Ints, words: NDArray[np.uint64
 
 
 @_compiled
-def tree_of(found: Any, A: Ints, B: Ints, gain: Floats, start: Ints, objects: Ints) -> Ints:
-    """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
-    n, k = len(start) - 1, int(objects.max(initial=-1)) + 1
-    tree = np.empty(n, dtype=np.int64)
-    A, B, start, objects = (np.ascontiguousarray(x, np.int64) for x in (A, B, start, objects))
-    gain = np.ascontiguousarray(gain, np.float64)
-    sizes = _number(len(A)), _at(start), _at(objects), _number(n), _number(k)
-    if found.grow_trees(_at(A), _at(B), _at(gain), *sizes, _at(tree)):
-        raise MemoryError("no memory for merging clusters")
-    return tree
+def merged(
+    found: Any, q: tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Bools], gain: Floats | None, torn: Bools | None
+) -> tuple[tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats], Ints, Ints, int] | None:
+    """Return what is left of a quotient after one round; see :func:`~stiefelsync.sync.tracks.clusters.merge_and_prune`.
 
-
-@_compiled
-def pruned(
-    found: Any, q: tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Bools]
-) -> tuple[tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats], Ints, Ints]:
-    """Return what is left of a quotient without edges in conflict and clusters without an edge; see `prune`.
-
-    Takes the quotient's arrays in their order, returns them without the last, and the points of finished clusters.
+    Takes the quotient's arrays in their order, returns them without the last, the points of finished clusters, the
+    first point of each one's cluster, and how many matches were dropped. Without a gain nothing is merged.
     """
     points, objects, start, A, B, count = (np.ascontiguousarray(part, np.int64) for part in q[:6])
     weight, fresh = np.ascontiguousarray(q[6], np.float64), np.ascontiguousarray(q[7], np.bool_)
-    p, n, E = len(points), len(start) - 1, len(A)
+    p, n, E, k = len(points), len(start) - 1, len(A), int(objects.max(initial=-1)) + 1
+    if max(E, k, int(points.max(initial=-1))) > _MOST:
+        return None
+    gain = None if gain is None else np.ascontiguousarray(gain, np.float64)
     new = [np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E)]
-    weights, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(3, np.int64)
-    clusters, edges = (*map(_at, (points, objects, start)), _number(n)), (*map(_at, (A, B, count, weight)), _number(E))
-    if found.prune_clusters(*clusters, *edges, _at(fresh), *map(_at, (*new, weights, done, first, left))):
-        raise MemoryError("no memory for what is left of the clusters")
-    n, E, p = left.tolist()
-    sizes, gone = (p, p, n + 1, E, E, E), len(done) - p
-    parts = [part[:size].copy() for part, size in zip(new, sizes, strict=True)]  # the rest may go
-    return (parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], weights[:E].copy()), done[:gone], first[:gone]
+    weights, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)
+    failed = found.merge_round(
+        *map(_at, (points, objects, start)), _number(n), _number(k), *map(_at, (A, B, count, weight)), _number(E),
+        None if gain is None else _at(gain), _at(fresh), *map(_at, (*new, weights, done, first)),
+        None if torn is None else _at(torn), _at(left),
+    )  # fmt: skip
+    if failed:
+        raise MemoryError("no memory for merging clusters")
+    n, E, stay, dropped = left.tolist()
+    parts = [_first(part, size) for part, size in zip(new, (stay, stay, n + 1, E, E, E), strict=True)]
+    rest = parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], _first(weights, E)
+    return rest, done[: p - stay], first[: p - stay], dropped
+
+
+@_compiled
+def involved(found: Any, ends: Ints, track: Ints, least: int) -> Bools | None:
+    """Return which points, (m,), are of tracks with `least` or more of the matches, (M, 2), to another one."""
+    M, m = len(ends), len(track)
+    if max(M, m) > _MOST:
+        return None
+    ends, track, marked = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(track, np.int64), np.zeros(m, bool)
+    if found.find_involved(_at(ends), _number(M), _at(track), _number(m), _number(least), _at(marked)):
+        raise MemoryError("no memory for tracks that might be joined")
+    return marked
 
 
 @_compiled
@@ -185,6 +239,11 @@ def joined(
     if joins < 0:
         raise MemoryError("no memory for joining tracks")
     return here.astype(np.int64), joins
+
+
+def _first(array: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return the first n entries of an array, as a copy where that lets most of its memory go."""
+    return array[:n] if 2 * n > len(array) else array[:n].copy()
 
 
 def _at(array: NDArray[Any]) -> ctypes.c_void_p:

@@ -34,8 +34,10 @@ def rule_gain(q: Quotient, rule: Rule) -> Floats:
     -----
     O(E) beside the rule. A cycle of matches of any length ends as such a bundle once the rest of it is merged.
     """
-    gain, parallel, sizes = rule(q), np.flatnonzero(q.count >= 2), q.sizes
-    gain[parallel] = 1 + q.weight[parallel] / (sizes[q.A[parallel]] * sizes[q.B[parallel]])
+    gain = rule(q)
+    if kernels.prefer_parallel(q.A, q.B, q.count, q.weight, q.start, gain) is None:
+        parallel, sizes = np.flatnonzero(q.count >= 2), q.sizes
+        gain[parallel] = 1 + q.weight[parallel] / (sizes[q.A[parallel]] * sizes[q.B[parallel]])
     return gain
 
 
@@ -90,6 +92,8 @@ def squares(q: Quotient) -> Floats:
     O(Σ deg²) over the clusters with at most 64 neighbours, in chunks so that memory stays bounded; the few with more
     are left out.
     """
+    if (counted := kernels.square_counts(q.A, q.B, q.objects, q.start, _HUB)) is not None:
+        return _graded(q, counted)
     E, n = q.n_edges, q.n
     source, end = np.concatenate([q.A, q.B]), np.concatenate([q.B, q.A])
     order = ordered(source, end)
@@ -102,7 +106,7 @@ def squares(q: Quotient) -> Floats:
     # Paths x, c, y with x < y: for an edge from x to c those edges of c that come after the one back to x.
     paths = np.where(degree[end] <= _HUB, stop[end] - back - 1, 0)
     total = np.append(0, np.cumsum(paths))
-    support, first = np.zeros(E), 0
+    support, first = np.zeros(E, dtype=np.int64), 0
     while first < 2 * E:
         enough = int(np.searchsorted(total, total[first] + _PATHS_PER_CHUNK, side="right")) - 1
         last = int(stop[source[min(max(enough, first), 2 * E - 1)]])  # all paths from one x go together
@@ -113,7 +117,7 @@ def squares(q: Quotient) -> Floats:
     return _graded(q, support)
 
 
-def _add_squares(q: Quotient, x: Ints, y: Ints, one: Ints, two: Ints, support: Floats) -> None:
+def _add_squares(q: Quotient, x: Ints, y: Ints, one: Ints, two: Ints, support: Ints) -> None:
     """Count the squares that paths between x and y, along the edges one and two, make with each other; shape (p,)."""
     order = ordered(x - x.min(initial=q.n), y)
     _, _, count = runs((x * q.n + y)[order])
@@ -135,6 +139,8 @@ def few_choices(q: Quotient, most: int = 1) -> Floats:
     -----
     O(E). A point all of whose matches but one contradict the tracks most likely belongs where that one leads.
     """
+    if (compiled := kernels.few_choices(q.A, q.B, q.weight, q.start, most)) is not None:
+        return compiled
     sizes, A, B = q.sizes, q.A, q.B
     degree = np.bincount(A, minlength=q.n) + np.bincount(B, minlength=q.n)
     choices = np.where(sizes[A] < sizes[B], degree[A], degree[B])
@@ -142,8 +148,10 @@ def few_choices(q: Quotient, most: int = 1) -> Floats:
     return np.where(choices <= most, q.weight / (sizes[A] * sizes[B]) / choices, 0.0)
 
 
-def _graded(q: Quotient, support: Ints | Floats) -> Floats:
+def _graded(q: Quotient, support: Ints) -> Floats:
     """Map support to [0, 1), weighed by how reliable the matches are."""
+    if (compiled := kernels.graded(support, q.count, q.weight)) is not None:
+        return compiled
     graded, some = np.zeros(q.n_edges), np.flatnonzero(support)
     value = support[some] * (q.weight[some] / q.count[some])
     graded[some] = value / (1 + value)
