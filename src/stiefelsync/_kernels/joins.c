@@ -30,14 +30,21 @@ typedef struct {
     int32_t A, B, match;
 } Edge;
 
-/* What joining works on; `next` links the points of a track, from head[its name] on, ascending, -1 at the end. */
+/* A point and its object. */
+typedef struct {
+    int32_t point, object;
+} Member;
+
+/* What joining works on; the size[name] points of a track, ascending, are member[begin[name]], ... */
 typedef struct {
     Matches of;
+    Member *member;
+    int64_t members, room;
     const int32_t *objects;
     const double *places;
     double copy, rounding;
     int64_t least;
-    int32_t *track, *head, *next, *size, *seen, *points, *one, *two, *inner, *moved;
+    int32_t *track, *begin, *size, *seen, *trial, trials, *points, *one, *two, *inner, *moved;
     int32_t round, *changed; /* the last round that changed a track, by name, or a point's track */
     double *held, *from, *into;
     uint8_t *touched, *gone, *inside;
@@ -165,31 +172,34 @@ static int best_choice(Joining *j, int64_t count, int64_t twice, double earned) 
 /* The points of one object in tracks A and B into `one` and `two`; how many of either, or -1 as soon as expelling one of two costs
    more than `most`. `loss` is what it costs at least. */
 static int64_t find_twice(Joining *j, int32_t A, int32_t B, double most, double *loss) {
+    const Member *a = j->member + j->begin[A], *b = j->member + j->begin[B];
+    const int32_t trial = ++j->trials; /* what was seen in others does not count */
     int64_t twice = 0;
     *loss = -INFINITY;
-    for (int32_t p = j->head[A]; p >= 0; p = j->next[p]) j->seen[j->objects[p]] = p;
-    for (int32_t p = j->head[B]; p >= 0; p = j->next[p]) {
-        const int32_t other = j->seen[j->objects[p]];
-        if (other < 0 || j->track[other] != A) continue; /* seen in a pair before */
-        const double less = j->held[other] < j->held[p] ? j->held[other] : j->held[p];
+    for (const Member *end = a + j->size[A]; a < end; a++) {
+        j->seen[a->object] = a->point;
+        j->trial[a->object] = trial;
+    }
+    for (const Member *end = b + j->size[B]; b < end; b++) {
+        if (j->trial[b->object] != trial) continue;
+        const int32_t other = j->seen[b->object];
+        const double less = j->held[other] < j->held[b->point] ? j->held[other] : j->held[b->point];
         if (less >= most) return -1;
         *loss = less > *loss ? less : *loss;
         j->one[twice] = other;
-        j->two[twice++] = p;
+        j->two[twice++] = b->point;
     }
     return twice;
 }
 
 /* The points of tracks A and B, ascending, into `points`; how many there are. */
 static int64_t pair_points(Joining *j, int32_t A, int32_t B) {
+    const Member *a = j->member + j->begin[A], *b = j->member + j->begin[B], *a_end = a + j->size[A], *b_end = b + j->size[B];
     int64_t count = 0;
-    for (int32_t a = j->head[A], b = j->head[B]; a >= 0 || b >= 0;) {
-        const int from_A = b < 0 || (a >= 0 && a < b);
-        const int32_t p = from_A ? a : b;
+    while (a < a_end || b < b_end) {
+        const int32_t p = b == b_end || (a < a_end && a->point < b->point) ? a++->point : b++->point;
         j->points[count++] = p;
         j->inside[p] = 1;
-        if (from_A) a = j->next[a];
-        else b = j->next[b];
     }
     return count;
 }
@@ -206,32 +216,40 @@ static int64_t copies(const Joining *j, int64_t twice, int32_t A, int32_t B) {
     return found;
 }
 
-/* Join a pair of tracks without the points that are gone, which are alone from now on. */
-static void join_points(Joining *j, int64_t count) {
-    int32_t name = -1, last = -1;
-    for (int64_t t = 0; t < count; t++) {
-        const int32_t p = j->points[t];
-        int32_t now = p;
-        j->touched[j->track[p]] = 1;
-        j->next[p] = -1;
-        if (!j->gone[p]) {
-            if (name < 0) name = p;
-            else j->next[last] = p;
-            now = name;
-            last = p;
-        }
-        if (now == p) {
-            j->head[p] = p;
-            j->size[p] = 0;
-        }
-        j->size[now]++;
-        if (j->track[p] != now) j->changed[p] = j->changed[now] = j->round;
-        j->track[p] = now;
-        j->touched[now] = 1;
+/* Give a point, the largest so far, to a track, the last one that points were given to. */
+static void give(Joining *j, int32_t p, int32_t track) {
+    if (track == p) {
+        j->begin[p] = (int32_t)j->members;
+        j->size[p] = 0;
     }
+    j->member[j->members++] = (Member){p, j->objects[p]};
+    j->size[track]++;
+    j->touched[j->track[p]] = j->touched[track] = 1;
+    if (j->track[p] != track) j->changed[p] = j->changed[track] = j->round;
+    j->track[p] = track;
 }
 
-/* Join a pair of tracks if that keeps more weight; how many points that moves, which are added to `moved`. */
+/* Join a pair of tracks without the points that are gone, which are alone from now on; -1 without memory. */
+static int join_points(Joining *j, int64_t count) {
+    int32_t name = -1;
+    if (j->members + count > j->room) {
+        const int64_t room = 2 * j->room + count;
+        Member *more = room < INT32_MAX ? realloc(j->member, (size_t)room * sizeof(Member)) : 0;
+        if (!more) return -1;
+        j->member = more;
+        j->room = room;
+    }
+    for (int64_t t = 0; t < count; t++)
+        if (!j->gone[j->points[t]]) {
+            name = name < 0 ? j->points[t] : name;
+            give(j, j->points[t], name);
+        }
+    for (int64_t t = 0; t < count; t++)
+        if (j->gone[j->points[t]]) give(j, j->points[t], j->points[t]);
+    return 0;
+}
+
+/* Join a pair of tracks if that keeps more weight; how many points that moves, which are added to `moved`, -1 without memory. */
 static int64_t try_pair(Joining *j, int32_t A, int32_t B, double weight, int64_t moved) {
     double loss;
     const int64_t twice = find_twice(j, A, B, j->places ? INFINITY : weight, &loss);
@@ -241,7 +259,7 @@ static int64_t try_pair(Joining *j, int32_t A, int32_t B, double weight, int64_t
     const int64_t count = pair_points(j, A, B);
     const int better = best_choice(j, count, twice, earned) >= 0;
     if (better) {
-        join_points(j, count);
+        if (join_points(j, count)) return -1;
         memcpy(j->moved + moved, j->points, (size_t)count * 4);
     }
     for (int64_t t = 0; t < count; t++) j->inside[j->points[t]] = j->gone[j->points[t]] = 0;
@@ -297,7 +315,7 @@ static int64_t try_bundles(Joining *j, Bundles *fresh, Tried *tried, int64_t *pr
         const int32_t A = fresh->A[t], B = fresh->B[t];
         if (j->best[A] == priority[t] && j->best[B] == priority[t]) {
             const int64_t more = try_pair(j, A, B, fresh->weight[t], moved);
-            if (note(tried, A, B)) return -1;
+            if (more < 0 || note(tried, A, B)) return -1;
             moved += more;
             *joins += more > 0;
         } else {
@@ -332,8 +350,8 @@ static void merge_bundles(const Joining *j, const Bundles *before, const Bundles
     }
 }
 
-/* Where matches of points begin, and the tracks as lists. */
-static void set_up(Joining *j, int64_t k) {
+/* Where matches of points begin, the points of tracks, and what these hold. */
+static void set_up(Joining *j) {
     Matches *of = &j->of;
     const int64_t n = of->n;
     for (int64_t e = 0; e < of->matches; e++) {
@@ -346,15 +364,12 @@ static void set_up(Joining *j, int64_t k) {
     }
     memcpy(j->cells, of->second, (size_t)n * 4);
     for (int64_t e = 0; e < of->matches; e++) of->as_second[j->cells[of->b[e]]++] = (int32_t)e;
-    for (int64_t o = 0; o < k; o++) j->seen[o] = -1;
-    for (int64_t p = 0; p < n; p++) j->head[p] = -1;
-    for (int64_t p = n - 1; p >= 0; p--) {
-        const int32_t t = j->track[p];
-        j->next[p] = j->head[t];
-        j->head[t] = (int32_t)p;
-        j->size[t]++;
+    for (int64_t p = 0; p < n; p++) {
+        j->size[j->track[p]]++;
         j->changed[p] = -1;
     }
+    for (int64_t p = 0, begin = 0; p < n; begin += j->size[p++]) j->begin[p] = j->cells[p] = (int32_t)begin;
+    for (int64_t p = 0; p < n; p++) j->member[j->cells[j->track[p]]++] = (Member){(int32_t)p, j->objects[p]};
     int64_t inner = 0; /* as held_by, but in the order of memory */
     for (int64_t e = 0; e < of->matches; e++)
         if (j->track[of->a[e]] == j->track[of->b[e]]) {
@@ -368,7 +383,7 @@ static void set_up(Joining *j, int64_t k) {
 static size_t lay_out(Joining *j, Bundles *bundles, Tried *tried, int64_t **priority, char *memory, int64_t k, int64_t rounds) {
     Room room = {memory, 0};
     const int64_t n = j->of.n, M = j->of.matches;
-    int32_t **of_points[] = {&j->head, &j->next, &j->size, &j->points, &j->one, &j->two, &j->moved, &j->changed};
+    int32_t **of_points[] = {&j->begin, &j->size, &j->points, &j->one, &j->two, &j->moved, &j->changed};
     uint8_t **flags[] = {&j->touched, &j->gone, &j->inside};
     double **numbers[] = {&j->held, &j->from, &j->into};
     for (size_t t = 0; t < sizeof of_points / sizeof *of_points; t++) *of_points[t] = take(&room, n, 4);
@@ -376,6 +391,7 @@ static size_t lay_out(Joining *j, Bundles *bundles, Tried *tried, int64_t **prio
     for (size_t t = 0; t < sizeof numbers / sizeof *numbers; t++) *numbers[t] = take(&room, n, 8);
     j->best = take(&room, n, 8);
     j->seen = take(&room, k, 4);
+    j->trial = take(&room, k, 4);
     j->cells = take(&room, n + 1, 4);
     j->of.first = take(&room, n + 1, 4);
     j->of.second = take(&room, n + 1, 4);
@@ -436,13 +452,19 @@ API int64_t join_tracks(const int32_t *a, const int32_t *b, const double *weight
     Tried tried = {0};
     int64_t *priority, joins = 0;
     char *memory = calloc(lay_out(&j, bundles, &tried, &priority, 0, k, rounds) + 8, 1);
-    if (!memory) return -1;
+    j.member = malloc((size_t)(n + 1) * sizeof(Member));
+    if (!memory || !j.member) {
+        free(memory);
+        free(j.member);
+        return -1;
+    }
+    j.members = j.room = n;
     lay_out(&j, bundles, &tried, &priority, memory, k, rounds);
     j.copy = copy;
     j.rounding = rounding;
     j.least = least;
     j.track = track;
-    set_up(&j, k);
+    set_up(&j);
     find_bundles(&j, 0, 0, fresh);
     for (; j.round < rounds && fresh->size; j.round++) {
         const int64_t moved = try_bundles(&j, fresh, &tried, priority, &joins);
@@ -461,6 +483,7 @@ API int64_t join_tracks(const int32_t *a, const int32_t *b, const double *weight
     }
     free(tried.A);
     free(tried.B);
+    free(j.member);
     free(memory);
     return joins;
 }
