@@ -14,8 +14,8 @@ _ROWS = 1024  # turned at a time
 # Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed as quickly, and for
 # products of larger ones BLAS takes several threads: SciPy's would wait beside NumPy's.
 _PRODUCTS_ALONE = range(16, 65)
-_LEAST = 0.2  # singular value, the largest being 1, from which on the steps below are the best …
-_STEPS = 12  # … and steps that take those of a twentieth to 1
+_LEAST = 0.2  # singular value, the largest being 1, for which the steps towards 1 are the best …
+_FEWEST, _STEPS = 3, 12  # … and how many these are: some whatever the matrix, or enough for a twentieth
 _BY_TYPE = {
     "f": (linalg.blas.sgemm, linalg.lapack.slange, 2.0**-12),
     "d": (linalg.blas.dgemm, linalg.lapack.dlange, 2.0**-26),
@@ -208,8 +208,8 @@ def _newton_schulz(A: NDArray[Any]) -> NDArray[Any] | None:
     if not 0 < bound < np.inf:
         return None
     X, G, least = X / bound, G / bound**2, _LEAST
-    for _ in range(_STEPS):
-        close = len(A) - np.vdot(X.T, X.T) <= tol
+    for n in range(_STEPS):
+        close = n > _FEWEST and len(A) - np.vdot(X.T, X.T) <= tol
         s = 1.0 if close else (3 / (1 + least + least**2)) ** 0.5
         X = gemm(-0.5 * s**3, G, X, 1.5 * s, X)
         if close:
