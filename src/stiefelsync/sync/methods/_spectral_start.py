@@ -19,7 +19,7 @@ from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows
 __all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
 
 _NUDGE = 2.0**-16  # relative differences that keep equal components apart: far above rounding, far below the data
-_TIE_SEED = 2021  # any will do, as long as it is always the same
+_TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always the same
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
 _TURNS = 25  # of the rotation at most: more made labels neither better nor worse
 _LANES = 16  # columns that the product takes at a time in single precision
