@@ -13,7 +13,7 @@ from stiefelsync.sync.likelihood.gauss_seidel import settle
 from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
-from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
+from stiefelsync.sync.methods._spectral_start import spectral_start, start_matrix, start_size
 from stiefelsync.sync.rounding import nearest
 from stiefelsync.sync.tracks.grow import grow_tracks
 
@@ -74,7 +74,7 @@ def fast(
     table, U, labels = MatchTable.of(matchings, universe), None, start
     if labels is None:
         with watch("start"):
-            A = table.matrix(table.weights)
+            A = start_matrix(table)
             d = start_size(A, matchings.sizes, universe)
             U = spectral_start(A, d, rng=rng, max_products=_PRODUCTS)
         report(Progress("start", 1, 3))
