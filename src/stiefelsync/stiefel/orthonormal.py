@@ -205,15 +205,16 @@ def _newton_schulz(A: NDArray[Any]) -> NDArray[Any] | None:
     X = A.T  # as BLAS wants it: not copied
     G = gemm(1.0, X, X, trans_b=True)
     bound = float(norm("1", G)) ** 0.5
-    if not 0 < bound < np.inf:
+    if not 2.0**-300 < bound < 2.0**300:  # whose cubes are still numbers
         return None
-    X, G, least = X / bound, G / bound**2, _LEAST
+    least, unit = _LEAST, 1 / bound  # by which X is to be multiplied at first
     for n in range(_STEPS):
         close = n > _FEWEST and len(A) - np.vdot(X.T, X.T) <= tol
-        s = 1.0 if close else (3 / (1 + least + least**2)) ** 0.5
+        s = unit if close else unit * (3 / (1 + least + least**2)) ** 0.5
         X = gemm(-0.5 * s**3, G, X, 1.5 * s, X)
         if close:
             return np.asarray(X.T)
+        s, unit = s / unit, 1.0
         least *= 1.5 * s - 0.5 * s**3 * least**2
         G = gemm(1.0, X, X, trans_b=True)
     return None

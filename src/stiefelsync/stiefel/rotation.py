@@ -93,9 +93,11 @@ def _fixed_point(
     Growth over a start that was not `settled`, on some of the rows, tells nothing.
     """
     before = np.nan
-    parts = [V[start : start + _AT_A_TIME] for start in range(0, len(V), _AT_A_TIME)]
+    first, *rest = (V[start : start + _AT_A_TIME] for start in range(0, max(len(V), 1), _AT_A_TIME))
     for n in range(max_iter + 1):
-        H: Any = sum(rows.T @ power(rows @ Q, p - 1) for rows in parts)
+        H: Any = first.T @ power(first @ Q, p - 1)
+        for rows in rest:
+            H += rows.T @ power(rows @ Q, p - 1)
         g = float(np.vdot(Q, H))
         if n == max_iter or (n > (0 if settled else 1) and g - before <= tol * abs(g)):
             break

@@ -13,7 +13,7 @@ from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
-from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.stiefel.subspace import dominant_subspace, leading_vectors
 from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows
 from stiefelsync.sync.likelihood.matches import MatchTable
 
@@ -29,7 +29,7 @@ _NOISE, _MOST_NOISE = 1.75, 0.3
 
 
 def start_matrix(table: MatchTable) -> Any:
-    """Return W of a table without its diagonal, weights of mean one: dense where all its eigenvectors are found, or CSR.
+    """Return W of a table without its diagonal, weights of mean one: dense for few rows, or CSR.
 
     Examples
     --------
@@ -118,8 +118,7 @@ def spectral_start(
     if m <= max(QUICK_ROWS, 4 * d):
         N = (A.toarray() if sparse.issparse(A) else A) * np.outer(s, s)
         N.flat[:: m + 1] += diagonal * s**2
-        # All eigenvectors of so small a matrix, by divide and conquer, take no longer than some.
-        return sparsest(np.ascontiguousarray(np.linalg.eigh(N)[1][:, : -d - 1 : -1]), max_iter=_TURNS)
+        return sparsest(leading_vectors(N, d), max_iter=_TURNS)
     small = A.nnz * d < SMALL
     dtype, tol, most = (np.float64, 1e-4, 60) if small else (np.float32, 2e-3, max_products)
     N, shift = _normalised(A, s, dtype), (diagonal * s**2).astype(dtype)
