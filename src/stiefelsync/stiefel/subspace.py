@@ -114,7 +114,7 @@ def leading_vectors(N: NDArray[np.float64], d: int) -> NDArray[np.float64]:
 def _inverse_iteration(N: NDArray[np.float64], d: int) -> NDArray[np.float64] | None:
     """Return the d leading eigenvectors of N, or None where inverse iteration had no success."""
     m, lapack = len(N), linalg.lapack
-    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(N.T, lower=1)
+    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(N.T, lower=1, lwork=64 * m)
     values, failed = lapack.dsterf(diagonal, beside)
     if failed:
         return None
