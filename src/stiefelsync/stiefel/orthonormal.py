@@ -14,8 +14,8 @@ _ROWS = 1024  # turned at a time
 # Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed as quickly, and for
 # products of larger ones BLAS takes several threads: SciPy's would wait beside NumPy's.
 _PRODUCTS_ALONE = range(16, 65)
-_LEAST = 0.2  # singular value, the largest being 1, for which the steps towards 1 are the best …
-_FEWEST, _STEPS = 3, 12  # … and how many these are: some whatever the matrix, or enough for a twentieth
+_LEAST = 0.25  # singular value, the largest being 1, for which the steps towards 1 are the best …
+_FEWEST, _STEPS = 4, 12  # … and how many these are: some whatever the matrix, or enough for a twentieth
 _BY_TYPE = {
     "f": (linalg.blas.sgemm, linalg.lapack.slange, 2.0**-12),
     "d": (linalg.blas.dgemm, linalg.lapack.dlange, 2.0**-26),
