@@ -13,7 +13,7 @@ from scipy.sparse.linalg import eigsh
 from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
-from stiefelsync.stiefel.subspace import _rayleigh_ritz, dominant_subspace, next_eigenvalue
+from stiefelsync.stiefel.subspace import _rayleigh_ritz, dominant_subspace, leading_vectors, next_eigenvalue
 from tests.stiefel.planted import clusters, distance, scattered, spectrum, top
 from tests.tolerances import rounding
 
@@ -66,12 +66,45 @@ def test_qr_leaves_its_input_alone(rng):
     np.testing.assert_array_equal(A, before)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [15, 16, 25, 64, 65])
+@pytest.mark.parametrize("condition", [1.0, 3.0, 20.0, 1e3, np.inf])
+def test_polar_by_products_is_that_of_singular_values(rng, d, condition, dtype):
+    X, Y = (np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(2))
+    A = ((X * np.linspace(1, 1 / condition, d)) @ Y).astype(dtype)
+    Q, eps = polar(A), np.finfo(dtype).eps
+    assert Q.dtype == dtype
+    assert np.allclose(Q.T @ Q, np.eye(d), atol=100 * eps)
+    if np.isfinite(condition):
+        assert np.allclose(Q, X @ Y, atol=100 * eps * condition)
+
+
 def test_polar_maximises_the_inner_product(rng):
     A = rng.standard_normal((6, 6))
     Q = polar(A)
     np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=rounding(6))
     others = [np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(200)]
     assert np.vdot(Q, A) >= max(np.vdot(other, A) for other in others)
+
+
+@pytest.mark.parametrize("kind", ["random", "clusters", "identity", "zero", "blocks"])
+@pytest.mark.parametrize("d", [1, 5, 20, 40])
+def test_leading_vectors_are_those_of_all(rng, kind, d):
+    m = 60
+    X = rng.standard_normal((m, m))
+    N = {
+        "random": X + X.T,
+        "clusters": clusters(6, 10, rng),
+        "identity": np.eye(m),
+        "zero": np.zeros((m, m)),
+        "blocks": np.kron(np.eye(12), np.ones((5, 5))),
+    }[kind]
+    V, values = leading_vectors(N, d), np.linalg.eigvalsh(N)[::-1][:d]
+    assert V.shape == (m, d)
+    assert V.flags.c_contiguous
+    np.testing.assert_allclose(V.T @ V, np.eye(d), atol=rounding(m))
+    np.testing.assert_allclose(V.T @ N @ V, np.diag(values), atol=rounding(m) * max(1.0, abs(values).max()))
+    np.testing.assert_allclose(N @ V, V * values, atol=rounding(m) * max(1.0, abs(values).max()))
 
 
 def test_smallest_eigenvalue_is_not_fooled_by_an_invariant_start(rng):

@@ -93,10 +93,10 @@ def _fixed_point(
     Growth over a start that was not `settled`, on some of the rows, tells nothing.
     """
     before = np.nan
+    first, *rest = (V[start : start + _AT_A_TIME] for start in range(0, max(len(V), 1), _AT_A_TIME))
     for n in range(max_iter + 1):
-        H: Any = np.zeros_like(Q)
-        for start in range(0, len(V), _AT_A_TIME):
-            rows = V[start : start + _AT_A_TIME]
+        H: Any = first.T @ power(first @ Q, p - 1)
+        for rows in rest:
             H += rows.T @ power(rows @ Q, p - 1)
         g = float(np.vdot(Q, H))
         if n == max_iter or (n > (0 if settled else 1) and g - before <= tol * abs(g)):
@@ -161,7 +161,7 @@ def _basis(V: ArrayLike) -> NDArray[Any]:
 
 def _aligned(rows: NDArray[Any]) -> NDArray[Any]:
     """Return the rotation that turns d rows, as different as pivoted QR finds, towards the axes; shape (d, d)."""
-    (geqp3,) = linalg.get_lapack_funcs(("geqp3",), (rows,))
+    geqp3 = linalg.lapack.sgeqp3 if rows.dtype == np.float32 else linalg.lapack.dgeqp3
     pivots = geqp3(rows.T)[1] - 1  # the order alone: neither Q nor R is made
     # In order, so that columns do not change places where rows are about as long as each other.
     return polar(rows[np.sort(pivots[: rows.shape[1]])].T)

@@ -24,10 +24,11 @@ from stiefelsync.stiefel.result import Subspace
 from stiefelsync.stiefel.sizes import DENSE_ROWS
 from stiefelsync.stiefel.steps import none
 
-__all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "next_eigenvalue"]
+__all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "leading_vectors", "next_eigenvalue"]
 
 # ARPACK goes on from a random vector where the Krylov space is exhausted; SciPy 1.17 can draw it from our generator.
 _DRAWS = "rng" in signature(eigsh).parameters
+_ORTHOGONAL = 1e-12  # how far inverse iteration may stay from it: rounding is far below
 
 
 @ignoring_kernel_flags
@@ -90,6 +91,39 @@ def arpack(W: Any, d: int, *, ncv: int, rng: np.random.Generator) -> tuple[NDArr
     values, V = eigsh(W, d, which="LA", v0=start, ncv=ncv, tol=0, **draws)
     order = np.argsort(values)[::-1]
     return np.ascontiguousarray(V[:, order]), values[order]
+
+
+def leading_vectors(N: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+    """Return the d leading eigenvectors of a dense symmetric N, shape (m, m), the largest eigenvalue's first; (m, d).
+
+    Few of them are found by inverse iteration with the tridiagonal form of N, many by divide and conquer for all.
+
+    Notes
+    -----
+    O(m³); a quarter of the vectors, of 150 rows, take half the time of all.
+
+    Examples
+    --------
+    >>> abs(leading_vectors(np.diag([1.0, 5.0, 3.0, 0.0, 2.0, 4.0]), 2)).round(9).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+    """
+    V = _inverse_iteration(N, d) if 3 * d <= len(N) else None
+    return np.ascontiguousarray(np.linalg.eigh(N)[1][:, : -d - 1 : -1] if V is None else V)
+
+
+def _inverse_iteration(N: NDArray[np.float64], d: int) -> NDArray[np.float64] | None:
+    """Return the d leading eigenvectors of N, or None where inverse iteration had no success."""
+    m, lapack = len(N), linalg.lapack
+    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(N.T, lower=1, lwork=64 * m)
+    values, failed = lapack.dsterf(diagonal, beside)
+    if failed:
+        return None
+    end = np.zeros(m, dtype=np.int32)
+    end[0] = m  # of the only block: vectors of equal eigenvalues are made orthogonal wherever they are
+    Y, failed = lapack.dstein(diagonal, beside, values[m - d :], np.ones(m, dtype=np.int32), end)
+    V = np.asfortranarray(Y[:, ::-1])
+    V[1:] = lapack.dormqr("L", "N", reflectors[1:, :-1], tau, V[1:], 64 * d)[0]
+    return None if failed or not abs(V.T @ V - np.eye(d)).max() < _ORTHOGONAL else V
 
 
 def next_eigenvalue(W: SymmetricOperator, V: NDArray[Any], rng: np.random.Generator) -> tuple[float, NDArray[Any]]:

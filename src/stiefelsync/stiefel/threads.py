@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["one_blas_thread", "workers"]
 
 _lock = Lock()
-_limits: list[Any] = []  # of every caller at present; the first one lowered the number of threads
+_limits: list[list[tuple[Any, int]]] = []  # of every caller at present; the first one lowered the number of threads
 
 
 def workers() -> int:
@@ -44,18 +44,26 @@ def one_blas_thread() -> Iterator[None]:
     ...     pass
     """
     with _lock:
-        _limits.append(None if _limits else _controller().limit(limits=1, user_api="blas"))
+        _limits.append([] if _limits else _lowered())
     try:
         yield
     finally:
         with _lock:
             # Whoever is last, of callers on several threads too, restores what the first one found.
-            if (limit := _limits.pop()) is not None:
-                limit.restore_original_limits()
+            for blas, threads in _limits.pop():
+                blas.set_num_threads(threads)
+
+
+def _lowered() -> list[tuple[Any, int]]:
+    """Keep every BLAS to one thread; return those that had more, and how many."""
+    found = [(blas, threads) for blas in _libraries() if (threads := blas.get_num_threads()) != 1]
+    for blas, _ in found:
+        blas.set_num_threads(1)
+    return found
 
 
 @cache
-def _controller() -> Any:
+def _libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

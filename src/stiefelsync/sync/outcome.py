@@ -173,10 +173,9 @@ def _show(value: Any) -> str:
 def _check_one_to_one(labels: NDArray[Any], numbered: NDArray[np.int64], problem: Matchings, method: str) -> None:
     """Raise an error if two points of an object share a label."""
     order = np.argsort(numbered, kind="stable")
-    order = order[np.searchsorted(numbered[order], 0) :]
     # Points of an object follow each other, so that two with the same label are neighbours in this order.
-    owner = problem.point_objects[order]
-    (twice,) = np.nonzero((np.diff(numbered[order]) == 0) & (np.diff(owner) == 0))
+    label, owner = numbered[order], problem.point_objects[order]
+    twice = np.flatnonzero((label[1:] == label[:-1]) & (owner[1:] == owner[:-1]) & (label[1:] >= 0))
     if len(twice):
         a, b = order[twice[0] : twice[0] + 2]
         i = int(owner[twice[0]])

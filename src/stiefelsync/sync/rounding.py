@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import as_array, check_sizes
 
-__all__ = ["assign_sparse", "check_universe", "project", "round_labels"]
+__all__ = ["assign_sparse", "check_universe", "nearest", "project", "round_labels"]
 
-_TIE_SEED = 2021  # any will do, as long as it is always the same
+_TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always the same
 
 
 def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
@@ -53,11 +54,21 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
         raise InputError(f"U must have shape ({int(sizes.sum())}, d), got {U.shape}")
     if not np.isfinite(U).all():
         raise InputError("U holds NaN or infinite entries and cannot be projected")
-    d = U.shape[1]
-    check_universe(sizes, d)
+    check_universe(sizes, U.shape[1])
+    return nearest(U, sizes)
+
+
+def nearest(U: NDArray[Any], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Do what :func:`project` does, for a U and sizes that are known to be right.
+
+    Examples
+    --------
+    >>> nearest(np.array([[0.9, 0.1], [0.2, 0.1], [0.0, 1.0]]), np.array([2, 1])).tolist()
+    [0, 1, 1]
+    """
     if not len(U):
         return np.empty(0, dtype=np.int64)
-    U = _rounded(U)
+    d, U = U.shape[1], _rounded(U)
     labels: NDArray[np.int64] = U.argmax(axis=1)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     cell = owner * d + labels
@@ -65,9 +76,9 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     largest = U[np.arange(len(U)), labels][:, None] == U
     if np.count_nonzero(largest) > len(U):  # sums over short rows take long
         clear &= largest.sum(axis=1) == 1
-    ends = np.cumsum(sizes, dtype=np.int64)
-    rng = np.random.default_rng(_TIE_SEED)
-    for i in np.unique(owner[~clear]).tolist():
+    contested = np.flatnonzero(np.bincount(owner[~clear])).tolist()
+    ends, rng = np.cumsum(sizes, dtype=np.int64), np.random.default_rng(_TIE_SEED)
+    for i in contested:
         rows = slice(ends[i] - sizes[i], ends[i])
         order = rng.permutation(d)
         labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
@@ -80,7 +91,7 @@ def _rounded(U: NDArray[Any]) -> NDArray[Any]:
     Scores that are equal but for rounding tie then, on every processor, and their sums are exact.
     """
     single = U.dtype == np.float32
-    above = int(np.clip(np.frexp(max(U.max(), -U.min()))[1], -100, 1000))
+    above = min(max(math.frexp(max(U.max(), -U.min()))[1], -100), 1000)
     grid = np.float32(1.5 * 2**5) if single else 1.5 * 2.0**28  # added and taken away again it leaves such multiples
     scaled: NDArray[Any] = U * (np.float32(2.0**-above) if single else 2.0**-above)
     scaled += grid

@@ -18,7 +18,7 @@ from stiefelsync.sync.likelihood.kernels import Kernels
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
 from stiefelsync.sync.likelihood.model import LogOdds, fresh, log_odds
 
-__all__ = ["State", "ascend", "assign", "gauss_seidel", "leave_out", "refine", "withdraw"]
+__all__ = ["State", "ascend", "assign", "gauss_seidel", "leave_out", "refine", "settle", "withdraw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,16 +75,37 @@ def refine(table: MatchTable, labels: Ints, *, blocks: BlockCounts | None = None
     >>> refine(table, np.array([0, 1, 1, 0, 1, 0]))[0].tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    total = 0
-    for _ in range(rounds):
-        rates = log_odds(table, block_counts(table, labels), blocks)
+    state, sweeps, _ = _refined(table, labels, blocks, rounds)
+    return state.labels, sweeps
+
+
+def settle(table: MatchTable, labels: Ints) -> tuple[Ints, int]:
+    """Return what :func:`refine` and then :func:`withdraw` make of labels, and the sweeps made.
+
+    The last round of refinement has found already what withdrawing needs to know, if it changed nothing.
+
+    Examples
+    --------
+    >>> from stiefelsync.matching.matchings import Matchings
+    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 0, 1, 0, 2], [2, 2, 2]), 2)
+    >>> settle(table, np.array([0, 1, 1, 0, 0, 1]))[0].tolist()
+    [0, 1, 0, 1, 0, -1]
+    """
+    state, sweeps, settled = _refined(table, labels)
+    return _withdrawn(state, _bare(table, state.labels)) if settled else withdraw(table, state.labels), sweeps
+
+
+def _refined(
+    table: MatchTable, labels: Ints, blocks: BlockCounts | None = None, rounds: int = 3
+) -> tuple[State, int, bool]:
+    """Return the state after refinement, the sweeps made, and whether the last round changed nothing."""
+    total, settled = 0, False
+    while not settled and rounds:
+        state = State(table, labels.copy(), log_odds(table, block_counts(table, labels), blocks))
         # Where not all were compared the prior is no exact potential, and objects could chase each other for long.
-        better, sweeps = ascend(table, labels, rates, max_sweeps=50 if table.complete else _CHASE)
-        total += sweeps
-        if np.array_equal(better, labels):
-            break
-        labels = better
-    return labels, total
+        total += _climb(state, 50 if table.complete else _CHASE)
+        settled, labels, rounds = np.array_equal(state.labels, labels), state.labels, rounds - 1
+    return state, total, settled
 
 
 def ascend(table: MatchTable, labels: Ints, rates: LogOdds, *, max_sweeps: int = 50) -> tuple[Ints, int]:
@@ -110,14 +131,19 @@ def ascend(table: MatchTable, labels: Ints, rates: LogOdds, *, max_sweeps: int =
     [0, 1, 1, 0, 0, 1]
     """
     state = State(table, labels.copy(), rates)
+    return state.labels, _climb(state, max_sweeps)
+
+
+def _climb(state: State, max_sweeps: int) -> int:
+    """Re-label objects until none can raise its score; return the sweeps made."""
     kernels = state.kernels()
     sweeps, changed = 0, True
     # Where few were compared, an object that kept its labels need not be asked again until a neighbour changes.
-    calm = np.zeros(table.matchings.n_objects, dtype=bool)
+    calm = np.zeros(len(state.O), dtype=bool)
     while sweeps < max_sweeps and changed:
         sweeps += 1
         changed = _sweep(state, calm) if kernels is None else kernels.refine_sweep(calm)
-    return state.labels, sweeps
+    return sweeps
 
 
 def _sweep(state: State, calm: NDArray[np.bool_]) -> bool:
@@ -147,18 +173,28 @@ def withdraw(table: MatchTable, labels: Ints) -> Ints:
     >>> withdraw(table, np.array([0, 1, 0, 1, 0, 1])).tolist()
     [0, 1, 0, 1, 0, -1]
     """
-    bare = np.flatnonzero(~table.supported(labels) & (labels >= 0))
+    bare = _bare(table, labels)
     if not len(bare):
         return labels.copy()
-    state = State(table, labels.copy(), log_odds(table, block_counts(table, labels)))
+    return _withdrawn(State(table, labels.copy(), log_odds(table, block_counts(table, labels))), bare)
+
+
+def _bare(table: MatchTable, labels: Ints) -> Ints:
+    """Return the labelled points that no match supports."""
+    return np.flatnonzero(~table.supported(labels) & (labels >= 0))
+
+
+def _withdrawn(state: State, bare: Ints) -> Ints:
+    """Do what :func:`withdraw` does, for a state whose rates are those of its labels; they are changed."""
+    table, labels = state.table, state.labels
     S = state.shared[table.owner[bare], labels[bare]]
     if state.half is not None:
         n = np.diff(table.indptr)[bare]
         row = np.repeat(np.arange(len(bare)), n)
         entry = np.arange(n.sum()) + np.repeat(table.indptr[bare] - np.cumsum(n) + n, n)
         S = S + np.bincount(row, state.half[entry] * state.O[table.partners[entry], labels[bare][row]], len(bare))
-    state.labels[bare[S <= 0]] = -1
-    return state.labels
+    labels[bare[S <= 0]] = -1
+    return labels
 
 
 def leave_out(table: MatchTable, labels: Ints) -> Ints:

@@ -13,18 +13,36 @@ from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
-from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.stiefel.subspace import dominant_subspace, leading_vectors
 from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows
+from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
+__all__ = ["SMALL", "nudges", "spectral_start", "start_matrix", "start_size"]
 
 _NUDGE = 2.0**-16  # relative differences that keep equal components apart: far above rounding, far below the data
-_TIE_SEED = 2021  # any will do, as long as it is always the same
+_TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always the same
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
 _TURNS = 25  # of the rotation at most: more made labels neither better nor worse
 _LANES = 16  # columns that the product takes at a time in single precision
 _ROWS = 1024  # of a sketch at a time
 _NOISE, _MOST_NOISE = 1.75, 0.3
+
+
+def start_matrix(table: MatchTable) -> Any:
+    """Return W of a table without its diagonal, weights of mean one: dense for few rows, or CSR.
+
+    Examples
+    --------
+    >>> from stiefelsync.matching.matchings import Matchings
+    >>> start_matrix(MatchTable.of(Matchings.from_labels([0, 0], [1, 1]), 1)).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    m = table.matchings.n_points
+    if m > QUICK_ROWS:
+        return table.matrix(table.weights)
+    A = np.zeros((m, m))
+    A[np.repeat(np.arange(m), np.diff(table.indptr)), table.indices] = table.weights
+    return A
 
 
 def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
@@ -36,7 +54,7 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
 
     Parameters
     ----------
-    A : (m, m) CSR
+    A : (m, m) CSR or dense
         Zero diagonal.
     sizes : (k,) int
         Points per object; the largest is a lower bound.
@@ -71,7 +89,7 @@ def spectral_start(
 
     Parameters
     ----------
-    A : (m, m) CSR
+    A : (m, m) CSR, or dense if there are few rows
         Symmetric, non-negative, zero diagonal, sorted indices.
     d
         Number of columns, at most m.
@@ -98,10 +116,9 @@ def spectral_start(
     m = A.shape[0]
     s = nudges(m) / np.sqrt(A @ np.ones(m) + diagonal)
     if m <= max(QUICK_ROWS, 4 * d):
-        N = A.toarray() * np.outer(s, s)
+        N = (A.toarray() if sparse.issparse(A) else A) * np.outer(s, s)
         N.flat[:: m + 1] += diagonal * s**2
-        # All eigenvectors of so small a matrix, by divide and conquer, take no longer than some.
-        return sparsest(np.ascontiguousarray(np.linalg.eigh(N)[1][:, : -d - 1 : -1]), max_iter=_TURNS)
+        return sparsest(leading_vectors(N, d), max_iter=_TURNS)
     small = A.nnz * d < SMALL
     dtype, tol, most = (np.float64, 1e-4, 60) if small else (np.float32, 2e-3, max_products)
     N, shift = _normalised(A, s, dtype), (diagonal * s**2).astype(dtype)

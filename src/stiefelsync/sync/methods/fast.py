@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.gauss_seidel import refine, withdraw
+from stiefelsync.sync.likelihood.gauss_seidel import settle
 from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
-from stiefelsync.sync.methods._spectral_start import spectral_start, start_size
-from stiefelsync.sync.rounding import project
+from stiefelsync.sync.methods._spectral_start import spectral_start, start_matrix, start_size
+from stiefelsync.sync.rounding import nearest
 from stiefelsync.sync.tracks.grow import grow_tracks
 
 __all__ = ["FastDetails", "fast"]
@@ -74,16 +74,15 @@ def fast(
     table, U, labels = MatchTable.of(matchings, universe), None, start
     if labels is None:
         with watch("start"):
-            A = table.matrix(table.weights)
+            A = start_matrix(table)
             d = start_size(A, matchings.sizes, universe)
             U = spectral_start(A, d, rng=rng, max_products=_PRODUCTS)
         report(Progress("start", 1, 3))
         with watch("projection"):
-            labels = project(U, matchings.sizes)
+            labels = nearest(U, matchings.sizes)
     if not report(Progress("projection", 2, 3)):
         with watch("refinement"):
-            labels, sweeps = refine(table, labels)
-            labels = withdraw(table, labels)
+            labels, sweeps = settle(table, labels)
     return Outcome(
         labels=labels, U=U, status=report.status, n_iter=sweeps, timings=watch.seconds, details=FastDetails("dense")
     )
