@@ -9,7 +9,7 @@ from stiefelsync import Status, rotate
 from stiefelsync.stiefel import rotation
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.rotation import turn
-from stiefelsync.stiefel.secondary import gradient_matrix, secondary
+from stiefelsync.stiefel.secondary import gradient_matrix, power, secondary
 from stiefelsync.stiefel.steps import STEPS
 from tests.stiefel.planted import clusters, distance, top
 from tests.tolerances import rounding
@@ -58,16 +58,23 @@ def test_a_rotation_ends_when_g_grows_no_more(settled, p, tol, most, rng, monkey
     monkeypatch.setattr(rotation, "_AT_A_TIME", 7)
     V = planted(rng)
     literal = start = orthonormalise(rng.standard_normal((8, 8)))[0]
-    values = [((V @ literal) ** p).sum()]
+    values, looks = [((V @ literal) ** p).sum()], 1
     for n in range(1, most + 1):
-        X, _, Yt = np.linalg.svd(V.T @ (V @ literal) ** (p - 1))
-        literal = X @ Yt
+        gradient = p * V.T @ (V @ literal) ** (p - 1)
+        X, _, Yt = np.linalg.svd(gradient)
+        literal, before = X @ Yt, literal
         values.append(((V @ literal) ** p).sum())
         # Growth over a start that is nowhere near says nothing, so the first one counts only after a settled start.
+        if (settled or n > 1) and 2 * np.vdot(gradient, literal - before) <= tol * values[-2]:
+            break
+        looks += n < most
         if (settled or n > 1) and values[-1] - values[-2] <= tol * abs(values[-1]):
             break
+    seen = []
+    monkeypatch.setattr(rotation, "power", lambda x, q: seen.append(len(x)) or power(x, q))
     found = rotation._fixed_point(V, start, p, tol, most, settled=settled)
     np.testing.assert_allclose(found, literal, atol=1e-8)
+    assert sum(seen) == looks * len(V)
     if not settled:
         np.testing.assert_array_equal(rotation._fixed_point(V, start, p, tol, most), found)
 

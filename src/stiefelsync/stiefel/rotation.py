@@ -90,18 +90,21 @@ def _fixed_point(
 ) -> NDArray[Any]:
     """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`; some rows of VQ at a time.
 
-    Growth over a start that was not `settled`, on some of the rows, tells nothing.
+    Growth over a start that was not `settled`, on some of the rows, tells nothing. The gradient of g, p H, tells before
+    the next look what growth to expect; it is not looked for where twice as much would be no more than `tol`.
     """
-    before = np.nan
+    before, least = np.nan, 0 if settled else 1
     first, *rest = (V[start : start + _AT_A_TIME] for start in range(0, max(len(V), 1), _AT_A_TIME))
-    for n in range(max_iter + 1):
+    for n in range(max_iter):
         H: Any = first.T @ power(first @ Q, p - 1)
         for rows in rest:
             H += rows.T @ power(rows @ Q, p - 1)
         g = float(np.vdot(Q, H))
-        if n == max_iter or (n > (0 if settled else 1) and g - before <= tol * abs(g)):
+        if n > least and g - before <= tol * abs(g):
             break
         before, Q = g, polar(H)
+        if n >= least and 2 * p * (float(np.vdot(Q, H)) - g) <= tol * abs(g):
+            break
     return Q
 
 

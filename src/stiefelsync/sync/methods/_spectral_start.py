@@ -24,7 +24,7 @@ _TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
 _TURNS = 25  # of the rotation at most: more made labels neither better nor worse
 _LANES = 16  # columns that the product takes at a time in single precision
-_ROWS = 1024  # of a sketch at a time
+_ROWS = 1024  # at a time
 _NOISE, _MOST_NOISE = 1.75, 0.3
 
 
@@ -211,7 +211,9 @@ def _apart(V: NDArray[Any], s: NDArray[np.float64]) -> NDArray[Any]:
     leading = 1 / s
     leading /= np.linalg.norm(leading)
     leading = leading.astype(V.dtype)
-    V -= np.outer(leading, leading @ V)
+    along = leading @ V
+    for start in range(0, len(V), _ROWS):  # no second array as large as V
+        V[start : start + _ROWS] -= np.outer(leading[start : start + _ROWS], along)
     V[:, 0] = leading
     return V
 
