@@ -9,8 +9,30 @@ typedef struct {
     const int64_t *where;         /* (d, k) the point of a label in an object, m for none */
     const double *X;              /* (m + 1, k) what being seen is worth, or null and */
     const double *size;           /* (k, k) what sharing a label costs, or null */
+    int64_t width;
+    const uint8_t *partner;       /* (m, width) numbers of all matches, see partners.c, or null; if not, all hold all labels */
+    const double *worth;          /* and every match between two objects is worth the same, (k, width): no entries then */
+    const int64_t *offsets;       /* (k + 1,) first point of every object */
     double hope, lift;
 } Entries;
+
+/* The same as `coupling` does below, by the numbers of matches; `holder`, (2, width), has room for those of both labels. */
+WIDE static void coupling_by_numbers(const Entries *s, const int64_t *p, const int64_t *q, double *J, uint8_t *holder) {
+    const int64_t k = s->k;
+    uint8_t *one = holder, *two = holder + s->width;
+    for (int64_t i = 0; i < k; i++) {
+        one[i] = (uint8_t)(p[i] - s->offsets[i] + 1);
+        two[i] = (uint8_t)(q[i] - s->offsets[i] + 1);
+    }
+    for (int64_t i = 0; i < k; i++) {
+        const uint8_t *x = s->partner + p[i] * s->width, *y = s->partner + q[i] * s->width;
+        const double *worth = s->worth + i * s->width;
+        for (int64_t j = 0; j < k; j++) {
+            const int8_t times = (int8_t)((x[j] == one[j]) + (y[j] == two[j]) - (x[j] == two[j]) - (y[j] == one[j]));
+            J[i * k + j] = worth[j] * times;
+        }
+    }
+}
 
 /* What two labels couple every pair of objects by: J, (k, k). */
 static void coupling(const Entries *s, int64_t one, int64_t two, double *J, double *side) {
@@ -74,16 +96,18 @@ static void laplacian(const Entries *s, const double *J, const double *degree, c
 /* For pairs of labels, (count, 2), whether a group of objects that gains by exchanging them is to be looked for. */
 API int hopeful_pairs(const Entries *s, const int64_t *pairs, int64_t count, uint8_t *found) {
     const int64_t k = s->k;
-    char *memory = malloc((size_t)(2 * k * k + 5 * k) * 8);
+    char *memory = malloc((size_t)(2 * k * k + 5 * k) * 8 + (size_t)(2 * s->width));
     if (!memory) return -1;
     double *J = (double *)memory, *A = J + k * k, *side = A + k * k, *degree = side + k, *against = degree + k, *row = against + k;
     int64_t *held = (int64_t *)(row + k);
+    uint8_t *holder = (uint8_t *)(held + k);
     for (int64_t t = 0; t < count; t++) {
         const int64_t one = pairs[2 * t], two = pairs[2 * t + 1], *p = s->where + one * k, *q = s->where + two * k;
         int64_t n = 0;
         int any = 0, some = 0;
         double least = 0.0;
-        coupling(s, one, two, J, side);
+        if (s->partner) coupling_by_numbers(s, p, q, J, holder);
+        else coupling(s, one, two, J, side);
         for (int64_t i = 0; i < k; i++) {
             for (int64_t j = 0; j < k; j++) row[j] = J[i * k + j] < 0 ? J[i * k + j] : 0.0;
             degree[i] = sum_of(J + i * k, k);

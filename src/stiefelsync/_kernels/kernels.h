@@ -29,4 +29,14 @@ double sum_of(const double *x, int64_t n);
 size_t assign_bytes(int64_t n, int64_t d);
 void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);
 
+/* Whether no object, of points offsets[i], ..., offsets[i + 1] - 1, gives a label to two of them. `holder`, (d, width), becomes
+   the number, from 1, of the point that holds a label in every object, and NOBODY where none does. */
+#define NOBODY 255
+int number_holders(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const int64_t *labels, uint8_t *holder);
+
+/* Count matches that join equal labels, of every pair of objects, in order, by the numbers of all matches, (m, width): right,
+   (n_pairs,). Whether that went well: it does not without memory, or where an object gives a label to two points. */
+int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const uint8_t *partner, const int64_t *labels,
+                   int64_t n_pairs, const int32_t *pairs, double *right);
+
 #endif

@@ -45,12 +45,15 @@ WIDE static int64_t agreeing(const int32_t *a, const int32_t *b, const int64_t *
 
 /* Matches that join equal labels, and labels that both objects hold, of every pair: right and present, (n_pairs,). `found`,
    (2,), counts matches whose first, and whose second, point has a label that the other object holds; null if not wanted.
-   Labels, (m,), are -1 for none, and O, (k, d), is who holds which. */
+   Labels, (m,), are -1 for none, and O, (k, d), is who holds which. `partner`, (m, width), are the numbers of all matches, see
+   partners.c, or null. */
 API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *a,
-                     const int32_t *b, const int64_t *labels, const double *O, double *right, double *present, double *found) {
+                     const int32_t *b, const int64_t *labels, const double *O, const int64_t *offsets, int64_t width,
+                     const uint8_t *partner, double *right, double *present, double *found) {
     uint8_t *held = malloc((size_t)(k * d > 0 ? k * d : 1));
     int64_t rows = 0, columns = 0;
     if (!held) return -1;
+    const int counted = partner && count_agreeing(k, d, width, offsets, partner, labels, n_pairs, pairs, right);
     for (int64_t x = 0; x < k * d; x++) held[x] = O[x] > 0;
     for (int64_t s = 0; s < n_pairs; s++) {
         const uint8_t *i = held + pairs[2 * s] * d, *j = held + pairs[2 * s + 1] * d;
@@ -59,7 +62,7 @@ API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs
             rows += one >= 0 && j[one];
             columns += two >= 0 && i[two];
         }
-        right[s] = (double)agreeing(a + start[s], b + start[s], labels, start[s + 1] - start[s]);
+        if (!counted) right[s] = (double)agreeing(a + start[s], b + start[s], labels, start[s + 1] - start[s]);
         present[s] = in_both(i, j, d);
     }
     if (found) {

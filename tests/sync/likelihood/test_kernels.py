@@ -18,7 +18,7 @@ from stiefelsync.datasets.shapes import ring, weighted, window
 from stiefelsync.sync.likelihood import matches
 from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import block_counts
-from stiefelsync.sync.likelihood.exchange import _Entries, exchange
+from stiefelsync.sync.likelihood.exchange import _Entries, _Numbered, exchange
 from stiefelsync.sync.likelihood.gauss_seidel import ascend, gauss_seidel, refine
 from stiefelsync.sync.likelihood.kernels import scale_soft
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -120,6 +120,47 @@ def test_exchange_looks_at_the_same_pairs_of_labels(name: str, monkeypatch: pyte
         assert compiled.hopeful(pairs).tolist() == plain.hopeful(pairs).tolist()
         some += int(plain.hopeful(pairs).sum())
     assert some
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_numbered_matches_couple_labels_as_sorted_ones_do(even: bool) -> None:
+    problem, truth = PROBLEMS["full"]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    start = starts(table, truth)[2]
+    blocks = block_counts(table, truth)
+    rates = log_odds(table, blocks, None if even else blocks)
+    assert _Numbered.can_do(table, start, rates)
+    assert not any(_Numbered.can_do(table, other, rates) for other in starts(table, truth)[1:2])
+    one, two = _Numbered(table, start, rates), _Entries(table, start, rates)
+    assert np.array_equal(one.across, two.across)
+    assert np.array_equal(one.inside, two.inside)
+    pairs = two.joined()
+    assert np.array_equal(one.joined(), pairs)
+    assert one.hopeful(pairs).tolist() == two.hopeful(pairs).tolist()
+    for pair in pairs.tolist():
+        for x, y in zip(one.coupling(*pair), two.coupling(*pair), strict=True):
+            assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
+def test_a_label_that_two_points_of_an_object_share_counts_for_both(
+    compiled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", compiled)
+    problem, truth = PROBLEMS["full"]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    labels = np.minimum(np.asarray(truth, dtype=np.int64), 3)
+    (a, b), first = table.ends, problem.pair_start[:-1]
+    assert np.array_equal(block_counts(table, labels).right, np.add.reduceat(1 * (labels[a] == labels[b]), first))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_partners_are_numbered_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    one, two = both(monkeypatch, lambda: MatchTable.of(problem, int(truth.max()) + 1).partner_numbers)
+    assert one.dtype == two.dtype == np.uint8
+    assert np.array_equal(one, two)
+    assert np.count_nonzero(one) == 2 * problem.n_matches
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from stiefelsync._kernels.library import library
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.kernels import arrange_matches, label_product, mark_supported
+from stiefelsync.sync.likelihood.kernels import arrange_matches, label_product, mark_supported, number_partners
 
 __all__ = ["MatchTable", "row_of"]
 
@@ -25,6 +25,7 @@ _MOST = 0.75  # share of the pairs from which a few without a match count as com
 _LOOKED_AT = 1 << 21  # pairs of a match and a third object that say whether rows and columns differ …
 _DIFFERENT, _SURE = 0.05, 5.0  # … by at least so much, and so many standard deviations
 _INDEXED = 2**30 - 1  # matches whose both entries of W 32 bits can count
+_LANES = 64  # to a multiple of which rows of numbers are padded, so that kernels compare whole registers
 _DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
@@ -166,6 +167,24 @@ class MatchTable:
         return len(self.indices) < self.rows
 
     @cached_property
+    def full(self) -> bool:
+        """Whether every point has a match in (nearly) every object, and a byte can number the points of any."""
+        return self.complete and not self.partial and int(self.matchings.sizes.max(initial=0)) < 255
+
+    @cached_property
+    def partner_numbers(self) -> NDArray[Any]:
+        """The number, from 1, of every point's match in every object, 0 for none; shape (m, k or a little more)."""
+        m, k = self.matchings.n_points, self.matchings.n_objects
+        dtype = np.uint8 if self.matchings.sizes.max(initial=0) < 255 else np.uint32
+        numbers: NDArray[Any] = np.zeros((m, -(-k // _LANES) * _LANES), dtype=dtype)
+        if (kernels := library()) is not None:
+            number_partners(kernels, self, numbers)
+        else:
+            rows = np.repeat(np.arange(m), np.diff(self.indptr))
+            numbers[rows, self.partners] = self.indices - self.matchings.offsets[self.partners] + 1
+        return numbers
+
+    @cached_property
     def sided(self) -> bool:
         """Whether rows and columns of blocks err differently, see :mod:`stiefelsync.sync.likelihood.sides`.
 
@@ -209,7 +228,16 @@ class MatchTable:
         if k > _DENSE:
             both = np.append(i, j), np.append(j, i)
             return sparse.csr_array((np.append(values, values), both), shape=(k, k))
-        G = np.zeros((k, k))
+        return self._spread(values, k)
+
+    def by_partner(self, values: Any) -> Floats:
+        """Return one value for all compared pairs, or one for each, as a matrix as wide as `partner_numbers`."""
+        return self._spread(values, self.partner_numbers.shape[1])
+
+    def _spread(self, values: Any, width: int) -> Floats:
+        """Return one value per compared pair as a symmetric matrix of shape (k, width)."""
+        i, j = self.matchings.pair_objects.T.astype(np.int64)
+        G = np.zeros((self.matchings.n_objects, width))
         G[i, j] = G[j, i] = values
         return G
 
