@@ -1,6 +1,33 @@
 /* Soft labels, and triangles of matches: sync/likelihood/mean_field.py and tree.py. */
 #include "kernels.h"
 
+/* Take its largest entry from every row of S, (m, d). */
+API void less_maximum(const double *S, int64_t m, int64_t d, double *out) {
+    for (int64_t r = 0; r < m; r++, S += d, out += d) {
+        double most[4] = {S[0], S[0], S[0], S[0]}; /* four, lest each comparison wait for the one before */
+        int64_t c = 0;
+        for (; c + 4 <= d; c += 4)
+            for (int t = 0; t < 4; t++) most[t] = S[c + t] > most[t] ? S[c + t] : most[t];
+        for (; c < d; c++) most[0] = S[c] > most[0] ? S[c] : most[0];
+        for (int t = 1; t < 4; t++) most[0] = most[t] > most[0] ? most[t] : most[0];
+        for (c = 0; c < d; c++) out[c] = S[c] - most[0];
+    }
+}
+
+/* Scale rows of K, (m, d), to sum 1; columns, (k, d), become the sums of every object's, rows offsets[i], ... */
+API void scale_rows(double *K, int64_t d, const int64_t *offsets, int64_t k, double *columns) {
+    for (int64_t i = 0; i < k; i++, columns += d) {
+        memset(columns, 0, (size_t)d * 8);
+        for (int64_t r = offsets[i]; r < offsets[i + 1]; r++, K += d) {
+            const double sum = sum_of(K, d);
+            for (int64_t c = 0; c < d; c++) {
+                K[c] /= sum;
+                columns[c] += K[c];
+            }
+        }
+    }
+}
+
 /* Scale rows of K, (n, d), to sum 1 and columns of every object, rows first[g], ..., first[g + 1] - 1, to at most 1: K
    becomes u K v. `columns`, (groups, d), are the sums of the columns at first. */
 API int scale_soft(double *K, int64_t d, const int64_t *first, int64_t groups, double *columns, int64_t max_iter, double tol,

@@ -93,10 +93,34 @@ API void label_product(int64_t m, int64_t d, const int32_t *indptr, const int32_
     }
 }
 
-/* Mark the points that have a match to a point of the same label; n matches. */
-API void mark_supported(int64_t n, const int32_t *a, const int32_t *b, const int64_t *labels, uint8_t *supported) {
-    for (int64_t t = 0; t < n; t++)
-        if (labels[a[t]] == labels[b[t]]) supported[a[t]] = supported[b[t]] = 1;
+/* Mark the points that have a match to a point of the same label. Most have found one after a few matches. */
+API void mark_supported(int64_t m, const int32_t *indptr, const int32_t *indices, const int64_t *labels, uint8_t *supported) {
+    for (int64_t r = 0; r < m; r++)
+        for (int32_t e = indptr[r]; e < indptr[r + 1] && !supported[r]; e++) supported[r] = labels[indices[e]] == labels[r];
+}
+
+/* What matches between objects, values, (k, k), make of every entry of W, in CSR. */
+API void spread_values(int64_t k, const int64_t *offsets, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
+                       const double *values, double *out) {
+    for (int64_t i = 0; i < k; i++, values += k)
+        for (int32_t e = indptr[offsets[i]]; e < indptr[offsets[i + 1]]; e++) out[e] = values[owner[indices[e]]];
+}
+
+/* Sums of the rows of a matrix in CSR, each from left to right. Four are summed at a time, lest each addition wait for the one
+   before. */
+API void sum_rows(int64_t m, const int32_t *indptr, const double *data, double *out) {
+    for (int64_t r = 0; r < m; r += 4) {
+        const int64_t rows = m - r < 4 ? m - r : 4;
+        int32_t n = rows < 4 ? 0 : indptr[r + 1] - indptr[r];
+        double sum[4] = {0};
+        for (int64_t q = 1; q < rows; q++) n = indptr[r + q + 1] - indptr[r + q] < n ? indptr[r + q + 1] - indptr[r + q] : n;
+        for (int32_t t = 0; t < n; t++)
+            for (int q = 0; q < 4; q++) sum[q] += data[indptr[r + q] + t];
+        for (int64_t q = 0; q < rows; q++) {
+            for (int32_t e = indptr[r + q] + n; e < indptr[r + q + 1]; e++) sum[q] += data[e];
+            out[r + q] = sum[q];
+        }
+    }
 }
 
 /* Entries of diag(s) W diag(s), W in CSR, in double precision or, if that is null, single. */

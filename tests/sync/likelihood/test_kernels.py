@@ -26,7 +26,8 @@ from stiefelsync.sync.likelihood.mean_field import sinkhorn
 from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.tree import agreement
-from stiefelsync.sync.methods._spectral_start import _normalised, _sketch
+from stiefelsync.sync.methods._spectral_start import _normalised, _row_sums, _sketch
+from stiefelsync.sync.rounding import project
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
 
@@ -196,6 +197,11 @@ def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: 
         one, two = both(monkeypatch, lambda start=start: table.supported(start))
         assert np.array_equal(one, two)
         assert one.any()
+    P = len(problem.pair_objects)
+    one, two = both(monkeypatch, lambda: table.each(values[:P]))
+    assert np.array_equal(one, two)
+    one, two = both(monkeypatch, lambda: _row_sums(table.matrix(values)))
+    assert np.array_equal(one, two)
     for dtype in (np.float32, np.float64):
         one, two = both(monkeypatch, lambda dtype=dtype: _normalised(table.matrix(values), s, dtype))
         assert one.dtype == two.dtype == dtype
@@ -204,6 +210,22 @@ def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: 
         one, two = both(monkeypatch, lambda sketch=sketch: sketch(np.random.default_rng(1)))
         assert one.dtype == two.dtype == dtype
         assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ties", [False, True])
+def test_projections_are_equal(dtype: Any, ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(0, 10, 60)
+    U = rng.standard_normal((sizes.sum(), 9)).astype(dtype)
+    if ties:
+        U = U.round()
+    # One object is clear, and its labels are not to be touched.
+    sizes, U = np.append(sizes, 9), np.vstack([U, np.eye(9, dtype=dtype)[::-1]])
+    one, two = both(monkeypatch, lambda: project(np.asfortranarray(U), sizes))
+    assert one.dtype == two.dtype == np.int64
+    assert one.tolist() == two.tolist()
+    assert one[-9:].tolist() == list(range(9))[::-1]
 
 
 @pytest.mark.parametrize("name", ["full", "partial", "weighted"])

@@ -29,8 +29,11 @@ __all__ = [
     "scale_entries",
     "scale_soft",
     "sketch_rows",
+    "soft_rows",
     "sorted_entries",
+    "spread_values",
     "sum_pairs",
+    "sum_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -89,9 +92,25 @@ def label_product(library: Any, table: MatchTable, labels: Ints, values: Floats)
 def mark_supported(library: Any, table: MatchTable, labels: Ints) -> NDArray[np.bool_]:
     """Return which points have a match to a point of the same label, -1 being one too; shape (m,)."""
     supported = np.zeros(len(labels), dtype=bool)
-    arrays = *table.ends, np.ascontiguousarray(labels, np.int64), supported
-    library.mark_supported(_INTEGER(table.matchings.n_matches), *map(_at, arrays))
+    arrays = table.indptr, table.indices, np.ascontiguousarray(labels, np.int64), supported
+    library.mark_supported(_INTEGER(len(labels)), *map(_at, arrays))
     return supported
+
+
+def spread_values(library: Any, table: MatchTable, values: Floats) -> Floats:
+    """Return for every stored entry of W, (nnz,), the value of its pair of objects, (k, k)."""
+    out = np.empty(len(table.indices))
+    arrays = table.matchings.offsets, table.indptr, table.indices, table.owner, values, out
+    library.spread_values(_INTEGER(len(values)), *map(_at, arrays))
+    return out
+
+
+def sum_rows(library: Any, A: Any) -> Floats:
+    """Return the sums of the rows of a CSR matrix, shape (m,)."""
+    out = np.empty(A.shape[0])
+    indptr, data = np.ascontiguousarray(A.indptr, np.int32), np.ascontiguousarray(A.data, np.float64)
+    library.sum_rows(_INTEGER(len(out)), *map(_at, (indptr, data, out)))
+    return out
 
 
 def scale_entries(library: Any, A: Any, s: Floats, dtype: Any) -> NDArray[Any]:
@@ -288,6 +307,16 @@ def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: fl
     if library.hopeful_pairs(ctypes.byref(struct), _at(pairs), _INTEGER(len(pairs)), _at(found)):
         raise MemoryError("no memory for exchanging labels")
     return found
+
+
+def soft_rows(library: Any, S: Floats, table: MatchTable) -> tuple[Floats, Floats]:
+    """Return exp S with rows scaled to sum 1, shape (m, d), and the sums of every object's columns, (k, d)."""
+    S, offsets = np.ascontiguousarray(S, np.float64), table.matchings.offsets
+    U, columns = np.empty_like(S), np.empty((len(offsets) - 1, S.shape[1]))
+    library.less_maximum(_at(S), *map(_INTEGER, S.shape), _at(U))
+    np.exp(U, out=U)
+    library.scale_rows(_at(U), _INTEGER(S.shape[1]), _at(offsets), _INTEGER(len(columns)), _at(columns))
+    return U, columns
 
 
 def scale_soft(library: Any, K: Floats, columns: Floats, first: Ints, max_iter: int, tol: float) -> Floats:

@@ -14,7 +14,13 @@ from scipy.special import ndtri
 from stiefelsync._kernels.library import library
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.kernels import arrange_matches, label_product, mark_supported, number_partners
+from stiefelsync.sync.likelihood.kernels import (
+    arrange_matches,
+    label_product,
+    mark_supported,
+    number_partners,
+    spread_values,
+)
 
 __all__ = ["MatchTable", "row_of"]
 
@@ -224,8 +230,8 @@ class MatchTable:
     def between(self, values: Floats) -> Any:
         """Return the symmetric matrix, shape (k, k), of one value per compared pair; CSR where k is large."""
         k = self.matchings.n_objects
-        i, j = self.matchings.pair_objects.T.astype(np.int64)
         if k > _DENSE:
+            i, j = self.matchings.pair_objects.T.astype(np.int64)
             both = np.append(i, j), np.append(j, i)
             return sparse.csr_array((np.append(values, values), both), shape=(k, k))
         return self._spread(values, k)
@@ -236,16 +242,27 @@ class MatchTable:
 
     def _spread(self, values: Any, width: int) -> Floats:
         """Return one value per compared pair as a symmetric matrix of shape (k, width)."""
-        i, j = self.matchings.pair_objects.T.astype(np.int64)
-        G = np.zeros((self.matchings.n_objects, width))
-        G[i, j] = G[j, i] = values
-        return G
+        i, j = self._compared_pairs
+        G = np.zeros(self.matchings.n_objects * width)
+        G[i * width + j] = values
+        G[j * width + i] = values
+        return G.reshape(-1, width)
+
+    @cached_property
+    def _compared_pairs(self) -> tuple[Ints, Ints]:
+        """Both objects of all compared pairs, shape (P,) each."""
+        i, j = np.ascontiguousarray(self.matchings.pair_objects.T, np.int64)
+        return i, j
 
     def each(self, value: Any) -> Floats:
         """Return a value for every stored entry of W, shape (nnz,), from one for all, or (P,), or (nnz,)."""
         if np.ndim(value) == 0:
             return np.full(len(self.indices), float(value))
-        return np.asarray(value if len(value) == len(self.indices) else value.take(self.pairs))
+        if len(value) == len(self.indices):
+            return np.asarray(value)
+        if (kernels := library()) is not None and self.matchings.n_objects <= _DENSE:
+            return spread_values(kernels, self, self.between(value))
+        return np.asarray(value.take(self.pairs))
 
     def matrix(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
@@ -286,6 +303,13 @@ class MatchTable:
         label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
         a, b = self.ends
         return np.asarray(label.take(a) == label.take(b))
+
+    def right(self, labels: Ints) -> Floats:
+        """Return how many matches of every compared pair of objects join equal labels, shape (P,)."""
+        if (known := self.counted.get(labels.tobytes())) is not None:
+            return np.asarray(known.right)
+        # No pair is without matches, so that every one of them has a sum of its own.
+        return np.asarray(np.add.reduceat(self.agreeing(labels), self.matchings.pair_start[:-1], dtype=np.float64))
 
     def supported(self, labels: Ints) -> NDArray[np.bool_]:
         """Return which points have a match to a point of the same label, shape (m,); of those without a label, any."""

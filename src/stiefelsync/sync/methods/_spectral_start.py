@@ -14,7 +14,7 @@ from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
 from stiefelsync.stiefel.subspace import dominant_subspace
-from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows
+from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows, sum_rows
 
 __all__ = ["SMALL", "nudges", "spectral_start", "start_size"]
 
@@ -47,7 +47,7 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
     >>> start_size(A, np.array([2, 2, 2]), 5)
     2
     """
-    trace = float(np.sum(1 / (A @ np.ones(A.shape[0]) + 1)))
+    trace = float(np.sum(1 / (_row_sums(A) + 1)))
     largest = int(np.max(sizes, initial=1))
     enough = largest if trace <= largest + 0.5 else max(largest, int(np.ceil(1.1 * trace)))
     return min(d, int(A.shape[0]), enough)
@@ -96,7 +96,7 @@ def spectral_start(
     [0.577, 0.577, 0.577, 0.577, 0.577, 0.577]
     """
     m = A.shape[0]
-    s = nudges(m) / np.sqrt(A @ np.ones(m) + diagonal)
+    s = nudges(m) / np.sqrt(_row_sums(A) + diagonal)
     if m <= max(QUICK_ROWS, 4 * d):
         N = A.toarray() * np.outer(s, s)
         N.flat[:: m + 1] += diagonal * s**2
@@ -134,6 +134,12 @@ def nudges(m: int) -> NDArray[np.float64]:
     (True, True)
     """
     return 1 + _NUDGE * np.random.default_rng(_TIE_SEED).random(m)
+
+
+def _row_sums(A: Any) -> NDArray[np.float64]:
+    """Return the sums of the rows of A, CSR, shape (m,)."""
+    kernels = library()
+    return np.asarray(A @ np.ones(A.shape[0])) if kernels is None else sum_rows(kernels, A)
 
 
 def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
@@ -201,7 +207,9 @@ def _apart(V: NDArray[Any], s: NDArray[np.float64]) -> NDArray[Any]:
 
 def _block(m: int, width: int, near: NDArray[Any] | None, dtype: Any, rng: np.random.Generator) -> NDArray[Any]:
     """Return the columns to start from, shape (m, width): `near` and random ones."""
-    V = rng.standard_normal((m, width), dtype=np.float32).astype(dtype, copy=False)
-    if near is not None:
-        V[:, : near.shape[1]] = np.sqrt(m) * near[:, :width]
+    if near is None:
+        return rng.standard_normal((m, width), dtype=np.float32).astype(dtype, copy=False)
+    V, known = np.empty((m, width), dtype), min(near.shape[1], width)
+    np.multiply(near[:, :known], np.sqrt(m), out=V[:, :known], casting="same_kind")
+    V[:, known:] = rng.standard_normal((m, width - known), dtype=np.float32)
     return V
