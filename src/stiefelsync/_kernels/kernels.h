@@ -22,6 +22,9 @@
 #define WIDE
 #endif
 
+/* Eight numbers at a time, wherever they are; each is computed alike, too. */
+typedef double eight_reals __attribute__((vector_size(64), aligned(8), may_alias));
+
 /* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
 double sum_of(const double *x, int64_t n);
 

@@ -216,7 +216,6 @@ WIDE static int content(const State *s, int64_t a, const double *sum, double mos
 
 typedef uint8_t eight_bytes __attribute__((vector_size(8), aligned(1), may_alias));
 typedef int64_t eight_masks __attribute__((vector_size(64), aligned(8), may_alias));
-typedef double eight_reals __attribute__((vector_size(64), aligned(8), may_alias));
 
 /* The same where matches are numbered: `same`, (width,), are the holders of the point's label, `worth`, (width,), is what
    matches of its object are worth and `all` their sum. Sums are exact in any order, as above. */

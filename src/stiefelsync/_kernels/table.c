@@ -2,33 +2,31 @@
    the pair of objects that they join, `pairs`, (n_pairs, 2), those of pair s from start[s] on. */
 #include "kernels.h"
 
-/* The ends of every match, (n,) each, and W without its diagonal in CSR: row pointers, (m + 1,), columns, and the number of
-   the match of every entry. `points`, (n, 2), are counted within objects, whose first points are `offsets`. Pairs being in
-   order, i < j, every row is filled in order. */
+/* The ends of every match, (n,) each, and W without its diagonal in CSR: row pointers, (m + 1,), and columns. `points`, (n, 2),
+   are counted within objects, whose first points are `offsets`. Pairs being in order, i < j, every row is filled in order. */
 API int arrange_matches(int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *points, const int64_t *offsets,
-                        int64_t m, int32_t *a, int32_t *b, int32_t *indptr, int32_t *indices, int32_t *numbers) {
-    int32_t *place = calloc((size_t)(m > 0 ? m : 1), sizeof *place);
-    if (!place) return -1;
+                        int64_t m, int32_t *a, int32_t *b, int32_t *indptr, int32_t *indices) {
+    memset(indptr, 0, (size_t)(m + 1) * sizeof *indptr);
     for (int64_t s = 0; s < n_pairs; s++) {
         const int32_t i = (int32_t)offsets[pairs[2 * s]], j = (int32_t)offsets[pairs[2 * s + 1]];
         for (int64_t t = start[s]; t < start[s + 1]; t++) {
-            place[a[t] = i + points[2 * t]]++;
-            place[b[t] = j + points[2 * t + 1]]++;
+            indptr[1 + (a[t] = i + points[2 * t])]++;
+            indptr[1 + (b[t] = j + points[2 * t + 1])]++;
         }
     }
-    indptr[0] = 0;
-    for (int64_t r = 0; r < m; r++) {
-        indptr[r + 1] = indptr[r] + place[r];
-        place[r] = indptr[r];
-    }
+    for (int64_t r = 0; r < m; r++) indptr[r + 1] += indptr[r];
     for (int64_t t = 0; t < start[n_pairs]; t++) {
-        const int32_t x = place[a[t]]++, y = place[b[t]]++;
-        indices[x] = b[t];
-        indices[y] = a[t];
-        numbers[x] = numbers[y] = (int32_t)t;
+        indices[indptr[a[t]]++] = b[t];
+        indices[indptr[b[t]]++] = a[t];
     }
-    free(place);
+    memmove(indptr + 1, indptr, (size_t)m * sizeof *indptr); /* every row began where the one before ended */
+    indptr[0] = 0;
     return 0;
+}
+
+/* The number of the match of every entry of W, in the same order; `place`, (m,), are row pointers, and are changed. */
+API void number_matches(int64_t n, const int32_t *a, const int32_t *b, int32_t *place, int32_t *numbers) {
+    for (int64_t t = 0; t < n; t++) numbers[place[a[t]]++] = numbers[place[b[t]]++] = (int32_t)t;
 }
 
 WIDE static int32_t in_both(const uint8_t *x, const uint8_t *y, int64_t n) {

@@ -24,6 +24,7 @@ __all__ = [
     "hopeful_pairs",
     "label_product",
     "mark_supported",
+    "number_matches",
     "number_partners",
     "sample_sweep",
     "scale_entries",
@@ -43,14 +44,21 @@ _INTEGER, _REAL, _ARRAY = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 
 
 def arrange_matches(library: Any, matchings: Matchings) -> tuple[NDArray[np.int32], ...]:
-    """Return W without its diagonal as CSR, entries being numbers of matches, and the ends of all matches, (2, M)."""
+    """Return the row pointers and columns of W without its diagonal, CSR, and the ends of all matches, (2, M)."""
     n, m = matchings.n_matches, matchings.n_points
-    indptr, indices, numbers, ends = (np.empty(shape, dtype=np.int32) for shape in (m + 1, 2 * n, 2 * n, (2, n)))
+    indptr, indices, ends = (np.empty(shape, dtype=np.int32) for shape in (m + 1, 2 * n, (2, n)))
     given = map(_at, (matchings.pair_objects, matchings.pair_start, matchings.indices, matchings.offsets))
-    made = map(_at, (*ends, indptr, indices, numbers))
-    if library.arrange_matches(_INTEGER(len(matchings.pair_objects)), *given, _INTEGER(m), *made):
-        raise MemoryError("no memory for the matches of a point")
-    return indptr, indices, numbers, ends
+    library.arrange_matches(
+        _INTEGER(len(matchings.pair_objects)), *given, _INTEGER(m), *map(_at, (*ends, indptr, indices))
+    )
+    return indptr, indices, ends
+
+
+def number_matches(library: Any, table: MatchTable) -> NDArray[np.int32]:
+    """Return the number of the match of every stored entry of W, shape (nnz,)."""
+    place, numbers = table.indptr[:-1].copy(), np.empty_like(table.indices)
+    library.number_matches(_INTEGER(table.matchings.n_matches), *map(_at, (*table.ends, place, numbers)))
+    return numbers
 
 
 def count_labels(library: Any, table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, Floats | None]:

@@ -18,6 +18,7 @@ from stiefelsync.sync.likelihood.kernels import (
     arrange_matches,
     label_product,
     mark_supported,
+    number_matches,
     number_partners,
     spread_values,
 )
@@ -45,8 +46,8 @@ class MatchTable:
         The problem.
     d
         Most labels there may be.
-    indptr, indices, numbers
-        W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches.
+    indptr, indices
+        Row pointers and columns of W without its diagonal, CSR of shape (m, m).
     ends : (2, M)
         Both ends of every match.
     """
@@ -55,7 +56,6 @@ class MatchTable:
     d: int
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
-    numbers: NDArray[np.int32]
     ends: NDArray[np.int32]
 
     @classmethod
@@ -72,12 +72,17 @@ class MatchTable:
         if (kernels := library()) is not None:
             return cls(matchings, d, *arrange_matches(kernels, matchings))
         ends = np.ascontiguousarray(matchings.endpoints.T.astype(np.int32))
-        (a, b), n = ends, np.arange(M, dtype=np.int32)
-        # In this order, entries below the diagonal first, every row arrives sorted.
-        both = sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
-        W: Any = both.tocsr()
+        W = _numbered(ends, matchings.n_points)
         indptr, indices = (x.astype(np.int32, copy=False) for x in (W.indptr, W.indices))
-        return cls(matchings, d, indptr, indices, W.data, ends)
+        return cls(matchings, d, indptr, indices, ends)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int32]:
+        """For every stored entry of W the number of its match; shape (nnz,)."""
+        kernels = library()
+        if kernels is None:
+            return np.asarray(_numbered(self.ends, self.matchings.n_points).data)
+        return number_matches(kernels, self)
 
     @cached_property
     def counted(self) -> dict[bytes, Any]:
@@ -88,7 +93,7 @@ class MatchTable:
     def weights(self) -> Floats:
         """The weights of the stored entries of W, scaled to mean one; shape (nnz,)."""
         if self.matchings.weights is None:
-            return np.ones(len(self.numbers))
+            return np.ones(len(self.indices))
         w = self.matchings.match_weights
         return (w / w.mean() if len(w) else w)[self.numbers]
 
@@ -341,6 +346,13 @@ class MatchTable:
         known = np.flatnonzero(labels >= 0)
         U[known, labels[known]] = 1
         return U
+
+
+def _numbered(ends: NDArray[np.int32], m: int) -> Any:
+    """Return W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches."""
+    (a, b), n = ends, np.arange(ends.shape[1], dtype=np.int32)
+    # In this order, entries below the diagonal first, every row arrives sorted.
+    return sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(m, m)).tocsr()
 
 
 def row_of(matrix: Any, i: int) -> tuple[Ints, Floats]:
