@@ -49,6 +49,23 @@ int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, 
     return once;
 }
 
+/* Rows of the product of W and one_hot(labels), (m, d), zeros before, a match between two objects being worth `worth`, (k, width).
+   Four rows are summed at a time, lest each addition wait for the one before. */
+API void earn(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const uint8_t *partner, const int64_t *labels,
+              const double *worth, double *out) {
+    for (int64_t i = 0; i < k; i++, worth += width)
+        for (int64_t a = offsets[i]; a < offsets[i + 1]; a += 4) {
+            const int64_t rows = offsets[i + 1] - a < 4 ? offsets[i + 1] - a : 4;
+            for (int64_t j = 0; j < k; j++) {
+                const int64_t *label = labels + offsets[j] - 1;
+                for (int64_t q = 0; q < rows; q++) {
+                    const uint8_t number = partner[(a + q) * width + j];
+                    if (number && label[number] >= 0) out[(a + q) * d + label[number]] += worth[j];
+                }
+            }
+        }
+}
+
 /* What matches of every pair of labels are worth, across, (d, d), the smaller label first, which of them have any, joined,
    (d, d), and what those within a label are worth to an object, inside, (d, k); all zeros before. `worth`, (k, width), is
    that of a match between two objects. Sums are made in the order of points, then of their matches. */

@@ -194,6 +194,9 @@ def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: 
     for start in starts(table, truth):
         one, two = both(monkeypatch, lambda start=start: table.product(start, values))
         assert np.array_equal(one, two)
+        for match in (0.3, values[: len(problem.pair_objects)], values):
+            one, two = both(monkeypatch, lambda start=start, match=match: table.earned(start, match))
+            assert np.array_equal(one, two)
         one, two = both(monkeypatch, lambda start=start: table.supported(start))
         assert np.array_equal(one, two)
         assert one.any()

@@ -21,6 +21,7 @@ __all__ = [
     "arrange_matches",
     "count_labels",
     "count_triangles",
+    "earned_by_blocks",
     "hopeful_pairs",
     "label_product",
     "mark_supported",
@@ -94,6 +95,14 @@ def label_product(library: Any, table: MatchTable, labels: Ints, values: Floats)
     labels, values = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(values, np.float64)
     sizes = map(_INTEGER, out.shape)
     library.label_product(*sizes, *map(_at, (table.indptr, table.indices, labels, values, out)))
+    return out
+
+
+def earned_by_blocks(library: Any, table: MatchTable, labels: Ints, worth: Floats) -> Floats:
+    """Return the same, all matches between two objects being worth as much, (k, width), where `table.full`."""
+    out = np.zeros((len(labels), table.d))
+    labels, sizes = np.ascontiguousarray(labels, np.int64), map(_INTEGER, (len(worth), table.d, worth.shape[1]))
+    library.earn(*sizes, *map(_at, (table.matchings.offsets, table.partner_numbers, labels, worth, out)))
     return out
 
 

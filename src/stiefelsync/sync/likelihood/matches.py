@@ -16,6 +16,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.kernels import (
     arrange_matches,
+    earned_by_blocks,
     label_product,
     mark_supported,
     number_matches,
@@ -301,6 +302,13 @@ class MatchTable:
         at -= a * (self.d + 1)
         sums: Any = np.bincount(at, values[here], minlength=(b - a) * (self.d + 1))
         return np.asarray(sums.reshape(b - a, self.d + 1)[:, 1:])
+
+    def earned(self, labels: Ints, match: Any) -> Floats:
+        """Return what matches earn every point by each label, (m, d): `product` of values as :meth:`each` takes."""
+        kernels = library()
+        if kernels is None or not self.full or (np.ndim(match) and len(match) == len(self.indices)):
+            return self.product(labels, self.each(match))
+        return earned_by_blocks(kernels, self, labels, self.by_partner(match))
 
     def agreeing(self, labels: Ints) -> NDArray[np.bool_]:
         """Return whether a match joins equal labels, shape (M,)."""

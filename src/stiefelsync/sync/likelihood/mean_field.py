@@ -107,16 +107,16 @@ def mean_field(
     >>> U.argmax(axis=1).tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    weights = np.ones(len(table.indices))
+    match: Any = 1.0
     fixed = None
     if blocks is not None or table.weight_scores is not None:
         fixed = log_odds(table, block_counts(table, labels) if blocks is None else blocks, blocks)
-        weights = fixed.right
+        match = fixed.match
     U, n_iter, moved = table.one_hot(labels), 0, np.inf
     while n_iter < max_iter and moved > tol:
         if n_iter == 1:
-            multiply = sparse_product(table.matrix(weights))
-        WU: Any = multiply(U) if n_iter else table.product(labels, weights)
+            multiply = sparse_product(table.matrix(table.each(match)))
+        WU: Any = multiply(U) if n_iter else table.earned(labels, match)
         n_iter += 1
         rates = fixed
         if rates is None:
