@@ -206,10 +206,14 @@ def _apart(V: NDArray[Any], s: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _block(m: int, width: int, near: NDArray[Any] | None, dtype: Any, rng: np.random.Generator) -> NDArray[Any]:
-    """Return the columns to start from, shape (m, width): `near` and random ones."""
-    if near is None:
-        return rng.standard_normal((m, width), dtype=np.float32).astype(dtype, copy=False)
-    V, known = np.empty((m, width), dtype), min(near.shape[1], width)
-    np.multiply(near[:, :known], np.sqrt(m), out=V[:, :known], casting="same_kind")
-    V[:, known:] = rng.standard_normal((m, width - known), dtype=np.float32)
+    """Return the columns to start from, shape (m, width): `near` and random ones.
+
+    Small problems, which may be sampled later from the same generator, draw those that `near` replaces, too.
+    """
+    known = 0 if near is None else min(near.shape[1], width)
+    drawn = width - known if dtype == np.float32 else width
+    V = np.empty((m, width), dtype)
+    V[:, width - drawn :] = rng.standard_normal((m, drawn), dtype=np.float32)
+    if near is not None:
+        V[:, :known] = np.sqrt(m) * near[:, :width]
     return V
