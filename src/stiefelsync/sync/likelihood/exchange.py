@@ -234,8 +234,10 @@ class _Numbered(_Entries):
     @staticmethod
     def can_do(table: MatchTable, labels: Ints, rates: LogOdds) -> bool:
         """Return whether that is so, and there are kernels that make use of it."""
-        everywhere = len(labels) == table.d * table.matchings.n_objects and labels.min(initial=0) >= 0
-        return bool(everywhere and table.full and rates.by_blocks and library() is not None)
+        if library() is None or not (table.full and rates.by_blocks) or labels.min(initial=0) < 0:
+            return False
+        cells = table.d * table.matchings.n_objects
+        return bool((np.bincount(table.owner * table.d + labels, minlength=cells) == 1).all())
 
     def sum(self, labels: Ints) -> None:
         """Sum up what matches are worth."""
