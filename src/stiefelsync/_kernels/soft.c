@@ -62,8 +62,9 @@ API int scale_soft(double *K, int64_t d, const int64_t *first, int64_t groups, d
     return 0;
 }
 
-typedef uint8_t lanes_8 __attribute__((vector_size(32), aligned(1), may_alias)); /* AVX-512F has no bytes */
-typedef uint32_t lanes_32 __attribute__((vector_size(32), aligned(4), may_alias));
+/* Sixteen bytes, which a register of any processor holds: wider ones are taken apart where it does not hold them. */
+typedef uint8_t lanes_8 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint32_t lanes_32 __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* Of n matches, points a and b: third objects that both have a match in, and those where it is the same point, by the
    numbers of the points matched in every object, 0 for none. Sums of bytes are emptied before they overflow. */
