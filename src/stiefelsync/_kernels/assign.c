@@ -111,3 +111,48 @@ API int assign(const double *S, int64_t n, int64_t d, int64_t *columns) {
     free(work);
     return 0;
 }
+
+/* Maxima are found by four at a time, lest each comparison wait for the one before. */
+#define PROJECT(NEAREST, ASSIGN, REAL)                                                                                      \
+    /* The column of the largest entry of every row of U, (m, d), and for every object, of rows offsets[i], ...,            \
+       offsets[i + 1] - 1, whether two of its rows want the same column or one of them has two such entries. */             \
+    API int NEAREST(const REAL *U, int64_t d, const int64_t *offsets, int64_t k, int64_t *labels, uint8_t *contested) {     \
+        int64_t *taken = malloc((size_t)d * 8);                                                                             \
+        if (!taken) return -1;                                                                                              \
+        for (int64_t c = 0; c < d; c++) taken[c] = -1;                                                                      \
+        for (int64_t i = 0; i < k; i++)                                                                                     \
+            for (int64_t a = offsets[i]; a < offsets[i + 1]; a++) {                                                         \
+                const REAL *u = U + a * d;                                                                                  \
+                REAL most[4] = {u[0], u[0], u[0], u[0]};                                                                    \
+                int64_t c = 0, equal = 0, best = 0;                                                                         \
+                for (; c + 4 <= d; c += 4)                                                                                  \
+                    for (int t = 0; t < 4; t++) most[t] = u[c + t] > most[t] ? u[c + t] : most[t];                          \
+                for (; c < d; c++) most[0] = u[c] > most[0] ? u[c] : most[0];                                               \
+                for (int t = 1; t < 4; t++) most[0] = most[t] > most[0] ? most[t] : most[0];                                \
+                for (c = 0; c < d; c++) equal += u[c] == most[0];                                                           \
+                while (u[best] != most[0]) best++;                                                                          \
+                labels[a] = best;                                                                                           \
+                contested[i] |= equal > 1 || taken[best] == i;                                                              \
+                taken[best] = i;                                                                                            \
+            }                                                                                                               \
+        free(taken);                                                                                                        \
+        return 0;                                                                                                           \
+    }                                                                                                                       \
+    /* Assign the rows of some objects, (count,), columns that maximise the sum of U; ties are broken by the first in the   \
+       object's order of columns, orders, (count, d). */                                                                    \
+    API int ASSIGN(const REAL *U, int64_t d, const int64_t *offsets, int64_t count, const int64_t *objects,                 \
+                   const int64_t *orders, int64_t *labels) {                                                                \
+        double *S = malloc((size_t)(d * d) * 8 + assign_bytes(d, d));                                                       \
+        if (!S) return -1;                                                                                                  \
+        for (int64_t t = 0; t < count; t++, orders += d) {                                                                  \
+            const int64_t a = offsets[objects[t]], n = offsets[objects[t] + 1] - a;                                         \
+            for (int64_t r = 0; r < n; r++)                                                                                 \
+                for (int64_t c = 0; c < d; c++) S[r * d + c] = (double)U[(a + r) * d + orders[c]];                          \
+            shortest_paths(S, n, d, labels + a, paths_in(S + d * d, n, d));                                                 \
+            for (int64_t r = 0; r < n; r++) labels[a + r] = orders[labels[a + r]];                                          \
+        }                                                                                                                   \
+        free(S);                                                                                                            \
+        return 0;                                                                                                           \
+    }
+PROJECT(nearest_f32, assign_objects_f32, float)
+PROJECT(nearest_f64, assign_objects_f64, double)

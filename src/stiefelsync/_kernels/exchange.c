@@ -9,8 +9,30 @@ typedef struct {
     const int64_t *where;         /* (d, k) the point of a label in an object, m for none */
     const double *X;              /* (m + 1, k) what being seen is worth, or null and */
     const double *size;           /* (k, k) what sharing a label costs, or null */
+    int64_t width;
+    const uint8_t *partner;       /* (m, width) numbers of all matches, see partners.c, or null; if not, all hold all labels */
+    const double *worth;          /* and every match between two objects is worth the same, (k, width): no entries then */
+    const int64_t *offsets;       /* (k + 1,) first point of every object */
     double hope, lift;
 } Entries;
+
+/* The same as `coupling` does below, by the numbers of matches; `holder`, (2, width), has room for those of both labels. */
+WIDE static void coupling_by_numbers(const Entries *s, const int64_t *p, const int64_t *q, double *J, uint8_t *holder) {
+    const int64_t k = s->k;
+    uint8_t *one = holder, *two = holder + s->width;
+    for (int64_t i = 0; i < k; i++) {
+        one[i] = (uint8_t)(p[i] - s->offsets[i] + 1);
+        two[i] = (uint8_t)(q[i] - s->offsets[i] + 1);
+    }
+    for (int64_t i = 0; i < k; i++) {
+        const uint8_t *x = s->partner + p[i] * s->width, *y = s->partner + q[i] * s->width;
+        const double *worth = s->worth + i * s->width;
+        for (int64_t j = 0; j < k; j++) {
+            const int8_t times = (int8_t)((x[j] == one[j]) + (y[j] == two[j]) - (x[j] == two[j]) - (y[j] == one[j]));
+            J[i * k + j] = worth[j] * times;
+        }
+    }
+}
 
 /* What two labels couple every pair of objects by: J, (k, k). */
 static void coupling(const Entries *s, int64_t one, int64_t two, double *J, double *side) {
@@ -45,45 +67,58 @@ static void coupling(const Entries *s, int64_t one, int64_t two, double *J, doub
 }
 
 /* Whether A, (n, n) symmetric, has a negative eigenvalue: elimination meets a negative pivot. The upper triangle is
-   overwritten, a row at a time by four before it: each element sees them in order, whatever the width of registers. */
-WIDE static int indefinite(double *A, int64_t n) {
-    for (int64_t b = 0; b < n; b++) {
-        double *row = A + b * n;
-        int64_t a = 0;
-        for (; a + 4 <= b; a += 4) {
-            const double *p = A + a * n, *q = p + n, *r = q + n, *s = r + n;
-            const double w = p[b] / p[a], x = q[b] / q[a + 1], y = r[b] / r[a + 2], z = s[b] / s[a + 3];
-            for (int64_t t = b; t < n; t++) row[t] = (((row[t] - w * p[t]) - x * q[t]) - y * r[t]) - z * s[t];
+   overwritten, four rows at a time by four before them, which stay in the first-level cache, and B are rows over their pivots.
+   Each element sees the rows before its own in order, whatever the width of registers. Both are padded by zeros to `width`
+   rows and columns, a multiple of 8, and what is left of a diagonal need only be finite. */
+WIDE static int indefinite(double *A, double *B, int64_t n, int64_t width) {
+    const int64_t wide = width / 8;
+    for (int64_t first = 0; first < n; first += 4) {
+        for (int64_t a = 0; a < first; a += 4) {
+            const eight_reals *p = (const eight_reals *)(A + a * width), *q = p + wide, *r = q + wide, *s = r + wide;
+            for (int64_t b = first; b < first + 4; b++) {
+                const double *by = B + a * width + b, w = by[0], x = by[width], y = by[2 * width], z = by[3 * width];
+                eight_reals *row = (eight_reals *)(A + b * width);
+                for (int64_t t = first / 8; t < wide; t++) row[t] = (((row[t] - w * p[t]) - x * q[t]) - y * r[t]) - z * s[t];
+            }
         }
-        for (; a < b; a++) {
-            const double *p = A + a * n, w = p[b] / p[a];
-            for (int64_t t = b; t < n; t++) row[t] -= w * p[t];
+        for (int64_t b = first; b < first + 4 && b < n; b++) {
+            eight_reals *row = (eight_reals *)(A + b * width), *over = (eight_reals *)(B + b * width);
+            for (int64_t a = first; a < b; a++)
+                for (int64_t t = first / 8; t < wide; t++)
+                    row[t] -= B[a * width + b] * ((const eight_reals *)(A + a * width))[t];
+            const double pivot = A[b * width + b];
+            if (!(pivot > 0)) return 1;
+            for (int64_t t = first / 8; t < wide; t++) over[t] = row[t] / pivot;
         }
-        if (!(row[b] > 0)) return 1;
     }
     return 0;
 }
 
-/* diag(degree + lift) - J, objects that hold a label only: the upper triangle of A, (n, n). */
-static void laplacian(const Entries *s, const double *J, const double *degree, const int64_t *held, int64_t n, double *A) {
+/* diag(degree + lift) - J, objects that hold a label only: the upper triangle of A, (width, width), zeros beside it. */
+static void laplacian(const Entries *s, const double *J, const double *degree, const int64_t *held, int64_t n, int64_t width,
+                      double *A) {
+    memset(A, 0, (size_t)(width * width) * 8);
     for (int64_t a = 0; a < n; a++)
         for (int64_t b = a; b < n; b++)
-            A[a * n + b] = -J[held[a] * s->k + held[b]] + (a == b ? degree[held[a]] + s->lift : 0.0);
+            A[a * width + b] = -J[held[a] * s->k + held[b]] + (a == b ? degree[held[a]] + s->lift : 0.0);
 }
 
 /* For pairs of labels, (count, 2), whether a group of objects that gains by exchanging them is to be looked for. */
 API int hopeful_pairs(const Entries *s, const int64_t *pairs, int64_t count, uint8_t *found) {
-    const int64_t k = s->k;
-    char *memory = malloc((size_t)(2 * k * k + 5 * k) * 8);
+    const int64_t k = s->k, width = (k + 7) / 8 * 8;
+    char *memory = malloc((size_t)(2 * width * width + k * k + 5 * k + 8) * 8 + (size_t)(2 * s->width));
     if (!memory) return -1;
-    double *J = (double *)memory, *A = J + k * k, *side = A + k * k, *degree = side + k, *against = degree + k, *row = against + k;
+    double *A = (double *)(((uintptr_t)memory + 63) & ~(uintptr_t)63), *B = A + width * width, *J = B + width * width;
+    double *side = J + k * k, *degree = side + k, *against = degree + k, *row = against + k;
     int64_t *held = (int64_t *)(row + k);
+    uint8_t *holder = (uint8_t *)(held + k);
     for (int64_t t = 0; t < count; t++) {
         const int64_t one = pairs[2 * t], two = pairs[2 * t + 1], *p = s->where + one * k, *q = s->where + two * k;
         int64_t n = 0;
         int any = 0, some = 0;
         double least = 0.0;
-        coupling(s, one, two, J, side);
+        if (s->partner) coupling_by_numbers(s, p, q, J, holder);
+        else coupling(s, one, two, J, side);
         for (int64_t i = 0; i < k; i++) {
             for (int64_t j = 0; j < k; j++) row[j] = J[i * k + j] < 0 ? J[i * k + j] : 0.0;
             degree[i] = sum_of(J + i * k, k);
@@ -98,8 +133,8 @@ API int hopeful_pairs(const Entries *s, const int64_t *pairs, int64_t count, uin
         }
         found[t] = 0;
         if (!any || !some || -sum_of(against, k) < s->hope * least) continue;
-        laplacian(s, J, degree, held, n, A);
-        found[t] = (uint8_t)indefinite(A, n);
+        laplacian(s, J, degree, held, n, width, A);
+        found[t] = (uint8_t)indefinite(A, B, n, width);
     }
     free(memory);
     return 0;

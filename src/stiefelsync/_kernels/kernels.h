@@ -30,6 +30,9 @@
 #define PREFETCH(at) ((void)0)
 #endif
 
+/* Eight numbers at a time, wherever they are; each is computed alike, too. */
+typedef double eight_reals __attribute__((vector_size(64), aligned(8), may_alias));
+
 /* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
 double sum_of(const double *x, int64_t n);
 
@@ -51,5 +54,15 @@ static inline void *take(Room *room, int64_t cells, size_t size) {
 
 /* Whether clusters A and B hold points of one object; those of a cluster, from start on, ascend. */
 int share_object(const int64_t *objects, const int64_t *start, int64_t A, int64_t B);
+
+/* Whether no object, of points offsets[i], ..., offsets[i + 1] - 1, gives a label to two of them. `holder`, (d, width), becomes
+   the number, from 1, of the point that holds a label in every object, and NOBODY where none does. */
+#define NOBODY 255
+int number_holders(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const int64_t *labels, uint8_t *holder);
+
+/* Count matches that join equal labels, of every pair of objects, in order, by the numbers of all matches, (m, width): right,
+   (n_pairs,). Whether that went well: it does not without memory, or where an object gives a label to two points. */
+int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const uint8_t *partner, const int64_t *labels,
+                   int64_t n_pairs, const int32_t *pairs, double *right);
 
 #endif

@@ -24,6 +24,9 @@ typedef struct {
     double *O, *holders, *shared;            /* (k, d), (d,), (k, d) */
     double *near;                            /* (k, d) or null */
     int64_t *reach;                          /* (d,) or null */
+    int64_t width;
+    const uint8_t *partner;                  /* (m, width) numbers of all matches, see partners.c, or null; if not, every */
+    const double *worth;                     /* match between two objects is worth the same, (k, width), and right null */
 } State;
 
 static const double GRID = 1.5 * 268435456.0; /* added and taken away again it leaves multiples of 2^-24 */
@@ -83,13 +86,17 @@ WIDE static void add_scaled(double *to, const double *from, double by, int64_t n
     for (int64_t c = 0; c < n; c++) to[c] += by * from[c];
 }
 
-/* Scores of point a, (d,), given what is common to its object; S has room for d + 2 more. */
-static void score_point(const State *s, int64_t a, const double *sum, double *S) {
+/* Scores of point a of object i, (d,), given what is common to the object; S has room for d + 2 more. */
+static void score_point(const State *s, int64_t i, int64_t a, const double *sum, double *S) {
     const int64_t d = s->d;
     double *T = S + d + 1; /* of every other match, lest each addition wait for the one before */
     memset(S, 0, (size_t)(2 * d + 2) * 8);
-    const int32_t stop = s->indptr[a + 1];
-    int32_t at = s->indptr[a];
+    const int32_t stop = s->partner ? 0 : s->indptr[a + 1];
+    int32_t at = s->partner ? 0 : s->indptr[a];
+    for (int64_t j = 0; s->partner && j < s->k; j++) {
+        const uint8_t number = s->partner[a * s->width + j];
+        if (number) (j % 2 ? S : T)[s->labels[s->offsets[j] + number - 1] + 1] += s->worth[i * s->width + j];
+    }
     for (; at + 1 < stop; at += 2) {
         S[s->labels[s->indices[at]] + 1] += s->right[at]; /* without a label in front, to be cut off */
         T[s->labels[s->indices[at + 1]] + 1] += s->right[at + 1];
@@ -102,8 +109,13 @@ static void score_point(const State *s, int64_t a, const double *sum, double *S)
 }
 
 /* One score only. */
-static double score_one(const State *s, int64_t a, const double *sum, int64_t c) {
+static double score_one(const State *s, int64_t i, int64_t a, const double *sum, int64_t c) {
     double matches = 0.0, seen = 0.0;
+    for (int64_t j = 0; s->partner && j < s->k; j++) {
+        const uint8_t number = s->partner[a * s->width + j];
+        if (number && s->labels[s->offsets[j] + number - 1] == c) matches += s->worth[i * s->width + j];
+    }
+    if (s->partner) return matches + sum[c];
     for (int32_t e = s->indptr[a]; e < s->indptr[a + 1]; e++) {
         if (s->labels[s->indices[e]] == c) matches += s->right[e];
         if (s->seen) seen += s->seen[e] * s->O[s->partners[e] * s->d + c];
@@ -202,11 +214,47 @@ WIDE static int content(const State *s, int64_t a, const double *sum, double mos
     return own[0] + sum[label] >= most + (all[0] - own[0]);
 }
 
+typedef uint8_t eight_bytes __attribute__((vector_size(8), aligned(1), may_alias));
+typedef int64_t eight_masks __attribute__((vector_size(64), aligned(8), may_alias));
+
+/* The same where matches are numbered: `same`, (width,), are the holders of the point's label, `worth`, (width,), is what
+   matches of its object are worth and `all` their sum. Sums are exact in any order, as above. */
+WIDE static int content_by_numbers(const State *s, int64_t a, const uint8_t *same, const double *worth, double all, double sum,
+                                   double most) {
+    const uint8_t *partner = s->partner + a * s->width;
+    eight_reals own = {0};
+    for (int64_t j = 0; j < s->width; j += 8) {
+        const eight_masks equal = __builtin_convertvector(
+            *(const eight_bytes *)(partner + j) == *(const eight_bytes *)(same + j), eight_masks);
+        own += (eight_reals)(*(const eight_masks *)(worth + j) & equal);
+    }
+    for (int t = 1; t < 8; t++) own[0] += own[t];
+    return own[0] + sum >= most + (all - own[0]);
+}
+
+/* Whether object i has a point that would rather have another label; S has room for the scores of one. */
+static int is_restless(const State *s, int64_t i, const uint8_t *holder, double *sum, double *S) {
+    common(s, i, sum);
+    double most = sum[0], all = 0.0;
+    for (int64_t c = 1; c < s->d; c++) most = sum[c] > most ? sum[c] : most;
+    const double *worth = s->partner ? s->worth + i * s->width : 0;
+    for (int64_t j = 0; worth && j < s->k; j++) all += worth[j];
+    for (int64_t a = s->offsets[i]; a < s->offsets[i + 1]; a++) {
+        const int64_t c = s->labels[a];
+        if (!worth ? content(s, a, sum, most)
+                   : c >= 0 && content_by_numbers(s, a, holder + c * s->width, worth, all, sum[c], most))
+            continue;
+        score_point(s, i, a, sum, S);
+        if (wants_other(s, a, S)) return 1;
+    }
+    return 0;
+}
+
 static int relabel(State *s, int64_t i, double *S, double *sum, int64_t *new, int64_t *count, void *work) {
     const int64_t a = s->offsets[i], n = s->offsets[i + 1] - a, d = s->d;
     double most = 0.0;
     common(s, i, sum);
-    for (int64_t r = 0; r < n; r++) score_point(s, a + r, sum, S + r * d);
+    for (int64_t r = 0; r < n; r++) score_point(s, i, a + r, sum, S + r * d);
     for (int64_t x = 0; x < n * d; x++) {
         S[x] = (S[x] + GRID) - GRID;
         double size = fabs(S[x]);
@@ -222,26 +270,17 @@ static int relabel(State *s, int64_t i, double *S, double *sum, int64_t *new, in
    calm, (k,), when their turn comes. Whether a label changed; -1 without memory. */
 API int refine_sweep(State *s, uint8_t *calm) {
     const int64_t k = s->k, d = s->d, n = largest(s);
-    const size_t cells = (size_t)(n * d + d + 2 + d + n + d + k) * 8;
-    char *memory = malloc(cells + assign_bytes(n, d));
+    const size_t cells = (size_t)(n * d + d + 2 + d + n + d + k) * 8, bytes = assign_bytes(n, d);
+    char *memory = malloc(cells + bytes + (s->partner ? (size_t)(d * s->width) : 0));
     int changed = 0;
     if (!memory) return -1;
     double *S = (double *)memory, *sum = S + n * d + d + 2;
     int64_t *new = (int64_t *)(sum + d), *count = new + n, *restless = count + d, found = 0;
     memset(count, 0, (size_t)d * 8);
-    for (int64_t i = 0; i < k; i++) {
-        int wants = 0;
-        if (s->offsets[i + 1] == s->offsets[i]) continue;
-        common(s, i, sum);
-        double most = sum[0];
-        for (int64_t c = 1; c < d; c++) most = sum[c] > most ? sum[c] : most;
-        for (int64_t a = s->offsets[i]; a < s->offsets[i + 1] && !wants; a++) {
-            if (content(s, a, sum, most)) continue;
-            score_point(s, a, sum, S);
-            wants = wants_other(s, a, S);
-        }
-        if (wants) restless[found++] = i;
-    }
+    uint8_t *holder = (uint8_t *)memory + cells + bytes;
+    if (s->partner) number_holders(k, d, s->width, s->offsets, s->labels, holder);
+    for (int64_t i = 0; i < k; i++)
+        if (s->offsets[i + 1] > s->offsets[i] && is_restless(s, i, holder, sum, S)) restless[found++] = i;
     for (int64_t t = 0; t < found; t++) {
         int64_t i = restless[t];
         if (calm[i]) continue;
@@ -270,10 +309,10 @@ static void draw(State *s, int64_t i, int64_t times, const int64_t *order, const
         for (int64_t x = 0; x < half; x++) {
             int64_t one = order[x], two = order[half + x], p = member[one], q = member[two];
             if (p == n && q == n) continue;
-            double gain = p < n ? score_one(s, a + p, sum, two) : 0.0;
-            gain += q < n ? score_one(s, a + q, sum, one) : 0.0;
-            gain -= p < n ? score_one(s, a + p, sum, one) : 0.0;
-            gain -= q < n ? score_one(s, a + q, sum, two) : 0.0;
+            double gain = p < n ? score_one(s, i, a + p, sum, two) : 0.0;
+            gain += q < n ? score_one(s, i, a + q, sum, one) : 0.0;
+            gain -= p < n ? score_one(s, i, a + p, sum, one) : 0.0;
+            gain -= q < n ? score_one(s, i, a + q, sum, two) : 0.0;
             if (gain > noise[x]) {
                 member[one] = q;
                 member[two] = p;

@@ -1,6 +1,33 @@
 /* Soft labels, and triangles of matches: sync/likelihood/mean_field.py and tree.py. */
 #include "kernels.h"
 
+/* Take its largest entry from every row of S, (m, d). */
+API void less_maximum(const double *S, int64_t m, int64_t d, double *out) {
+    for (int64_t r = 0; r < m; r++, S += d, out += d) {
+        double most[4] = {S[0], S[0], S[0], S[0]}; /* four, lest each comparison wait for the one before */
+        int64_t c = 0;
+        for (; c + 4 <= d; c += 4)
+            for (int t = 0; t < 4; t++) most[t] = S[c + t] > most[t] ? S[c + t] : most[t];
+        for (; c < d; c++) most[0] = S[c] > most[0] ? S[c] : most[0];
+        for (int t = 1; t < 4; t++) most[0] = most[t] > most[0] ? most[t] : most[0];
+        for (c = 0; c < d; c++) out[c] = S[c] - most[0];
+    }
+}
+
+/* Scale rows of K, (m, d), to sum 1; columns, (k, d), become the sums of every object's, rows offsets[i], ... */
+API void scale_rows(double *K, int64_t d, const int64_t *offsets, int64_t k, double *columns) {
+    for (int64_t i = 0; i < k; i++, columns += d) {
+        memset(columns, 0, (size_t)d * 8);
+        for (int64_t r = offsets[i]; r < offsets[i + 1]; r++, K += d) {
+            const double sum = sum_of(K, d);
+            for (int64_t c = 0; c < d; c++) {
+                K[c] /= sum;
+                columns[c] += K[c];
+            }
+        }
+    }
+}
+
 /* Scale rows of K, (n, d), to sum 1 and columns of every object, rows first[g], ..., first[g + 1] - 1, to at most 1: K
    becomes u K v. `columns`, (groups, d), are the sums of the columns at first. */
 API int scale_soft(double *K, int64_t d, const int64_t *first, int64_t groups, double *columns, int64_t max_iter, double tol,
@@ -35,58 +62,48 @@ API int scale_soft(double *K, int64_t d, const int64_t *first, int64_t groups, d
     return 0;
 }
 
-#define LANES 64 /* entries compared at a time; rows are as long as a multiple of it */
+/* Sixteen bytes, which a register of any processor holds: wider ones are taken apart where it does not hold them. */
+typedef uint8_t lanes_8 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint32_t lanes_32 __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* Of n matches, points a and b: third objects that both have a match in, and those where it is the same point, by the
    numbers of the points matched in every object, 0 for none. Sums of bytes are emptied before they overflow. */
-#define TRIANGLES(NAME, NUMBER, MOST)                                                                                       \
+#define TRIANGLES(NAME, NUMBER, LANES, MOST)                                                                                \
     WIDE static void NAME(const NUMBER *rows, int64_t width, const int32_t *a, const int32_t *b, int64_t n, int64_t *same,  \
                           int64_t *both) {                                                                                  \
-        NUMBER equal[LANES] = {0}, known[LANES] = {0};                                                                      \
+        const int64_t lanes = sizeof(LANES) / sizeof(NUMBER);                                                               \
+        LANES equal = {0}, known = {0};                                                                                     \
         int64_t sums = 0;                                                                                                   \
-        for (int64_t x = 0; x < n * width; x += LANES) {                                                                    \
-            const NUMBER *one = rows + a[x / width] * width + x % width, *two = rows + b[x / width] * width + x % width;    \
-            for (int t = 0; t < LANES; t++) {                                                                               \
-                const NUMBER here = (one[t] != 0) & (two[t] != 0);                                                          \
-                known[t] += here;                                                                                           \
-                equal[t] += here & (one[t] == two[t]);                                                                      \
+        for (int64_t s = 0; s < n; s++) {                                                                                   \
+            const NUMBER *one = rows + a[s] * width, *two = rows + b[s] * width;                                            \
+            for (int64_t x = 0; x < width; x += lanes) {                                                                    \
+                const LANES p = *(const LANES *)(one + x), q = *(const LANES *)(two + x);                                   \
+                const LANES here = (LANES)((p != 0) & (q != 0)); /* where true -1 */                                        \
+                known -= here;                                                                                              \
+                equal -= here & (LANES)(p == q);                                                                            \
+                if (++sums < MOST && (s + 1 < n || x + lanes < width)) continue;                                            \
+                for (int64_t t = 0; t < lanes; t++) {                                                                       \
+                    *same += equal[t];                                                                                      \
+                    *both += known[t];                                                                                      \
+                }                                                                                                           \
+                equal = known = (LANES){0};                                                                                 \
+                sums = 0;                                                                                                   \
             }                                                                                                               \
-            if (++sums < MOST && x + LANES < n * width) continue;                                                           \
-            for (int t = 0; t < LANES; t++) {                                                                               \
-                *same += equal[t];                                                                                          \
-                *both += known[t];                                                                                          \
-                equal[t] = known[t] = 0;                                                                                    \
-            }                                                                                                               \
-            sums = 0;                                                                                                       \
         }                                                                                                                   \
     }
-TRIANGLES(triangles_8, uint8_t, 255)
-TRIANGLES(triangles_32, uint32_t, 65536)
+TRIANGLES(triangles_8, uint8_t, lanes_8, 255)
+TRIANGLES(triangles_32, uint32_t, lanes_32, 65536)
 
-/* For every pair of objects the triangles over its matches, points a and b, and those that close. W is given in CSR, with
-   the object and first point of every point; `bytes` says that no object has more than 255 points. */
-API int count_triangles(int64_t m, int64_t k, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
-                        const int64_t *offsets, int64_t n_pairs, const int64_t *start, const int32_t *a, const int32_t *b,
-                        int64_t bytes, double *closed, double *all) {
-    const int64_t width = (k + LANES - 1) / LANES * LANES;
-    void *memory = calloc((size_t)(m * width > 0 ? m * width : 1), bytes ? 1 : 4);
-    uint8_t *small = memory;
-    uint32_t *large = memory;
-    if (!memory) return -1;
-    for (int64_t r = 0; r < m; r++)
-        for (int32_t e = indptr[r]; e < indptr[r + 1]; e++) {
-            const int64_t j = owner[indices[e]], number = indices[e] - offsets[j] + 1;
-            if (bytes) small[r * width + j] = (uint8_t)number;
-            else large[r * width + j] = (uint32_t)number;
-        }
+/* For every pair of objects the triangles over its matches, points a and b, and those that close. `small` or `large`,
+   (m, width), numbers every point's match in every object. */
+API void count_triangles(int64_t width, const uint8_t *small, const uint32_t *large, int64_t n_pairs, const int64_t *start,
+                         const int32_t *a, const int32_t *b, double *closed, double *all) {
     for (int64_t s = 0; s < n_pairs; s++) {
         int64_t same = 0, both = 0;
         const int64_t t = start[s], n = start[s + 1] - t;
-        if (bytes) triangles_8(small, width, a + t, b + t, n, &same, &both);
+        if (small) triangles_8(small, width, a + t, b + t, n, &same, &both);
         else triangles_32(large, width, a + t, b + t, n, &same, &both);
         closed[s] = (double)same;
         all[s] = (double)both;
     }
-    free(memory);
-    return 0;
 }

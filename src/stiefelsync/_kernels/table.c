@@ -2,33 +2,31 @@
    the pair of objects that they join, `pairs`, (n_pairs, 2), those of pair s from start[s] on. */
 #include "kernels.h"
 
-/* The ends of every match, (n,) each, and W without its diagonal in CSR: row pointers, (m + 1,), columns, and the number of
-   the match of every entry. `points`, (n, 2), are counted within objects, whose first points are `offsets`. Pairs being in
-   order, i < j, every row is filled in order. */
+/* The ends of every match, (n,) each, and W without its diagonal in CSR: row pointers, (m + 1,), and columns. `points`, (n, 2),
+   are counted within objects, whose first points are `offsets`. Pairs being in order, i < j, every row is filled in order. */
 API int arrange_matches(int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *points, const int64_t *offsets,
-                        int64_t m, int32_t *a, int32_t *b, int32_t *indptr, int32_t *indices, int32_t *numbers) {
-    int32_t *place = calloc((size_t)(m > 0 ? m : 1), sizeof *place);
-    if (!place) return -1;
+                        int64_t m, int32_t *a, int32_t *b, int32_t *indptr, int32_t *indices) {
+    memset(indptr, 0, (size_t)(m + 1) * sizeof *indptr);
     for (int64_t s = 0; s < n_pairs; s++) {
         const int32_t i = (int32_t)offsets[pairs[2 * s]], j = (int32_t)offsets[pairs[2 * s + 1]];
         for (int64_t t = start[s]; t < start[s + 1]; t++) {
-            place[a[t] = i + points[2 * t]]++;
-            place[b[t] = j + points[2 * t + 1]]++;
+            indptr[1 + (a[t] = i + points[2 * t])]++;
+            indptr[1 + (b[t] = j + points[2 * t + 1])]++;
         }
     }
-    indptr[0] = 0;
-    for (int64_t r = 0; r < m; r++) {
-        indptr[r + 1] = indptr[r] + place[r];
-        place[r] = indptr[r];
-    }
+    for (int64_t r = 0; r < m; r++) indptr[r + 1] += indptr[r];
     for (int64_t t = 0; t < start[n_pairs]; t++) {
-        const int32_t x = place[a[t]]++, y = place[b[t]]++;
-        indices[x] = b[t];
-        indices[y] = a[t];
-        numbers[x] = numbers[y] = (int32_t)t;
+        indices[indptr[a[t]]++] = b[t];
+        indices[indptr[b[t]]++] = a[t];
     }
-    free(place);
+    memmove(indptr + 1, indptr, (size_t)m * sizeof *indptr); /* every row began where the one before ended */
+    indptr[0] = 0;
     return 0;
+}
+
+/* The number of the match of every entry of W, in the same order; `place`, (m,), are row pointers, and are changed. */
+API void number_matches(int64_t n, const int32_t *a, const int32_t *b, int32_t *place, int32_t *numbers) {
+    for (int64_t t = 0; t < n; t++) numbers[place[a[t]]++] = numbers[place[b[t]]++] = (int32_t)t;
 }
 
 WIDE static int32_t in_both(const uint8_t *x, const uint8_t *y, int64_t n) {
@@ -45,12 +43,15 @@ WIDE static int64_t agreeing(const int32_t *a, const int32_t *b, const int64_t *
 
 /* Matches that join equal labels, and labels that both objects hold, of every pair: right and present, (n_pairs,). `found`,
    (2,), counts matches whose first, and whose second, point has a label that the other object holds; null if not wanted.
-   Labels, (m,), are -1 for none, and O, (k, d), is who holds which. */
+   Labels, (m,), are -1 for none, and O, (k, d), is who holds which. `partner`, (m, width), are the numbers of all matches, see
+   partners.c, or null. */
 API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *a,
-                     const int32_t *b, const int64_t *labels, const double *O, double *right, double *present, double *found) {
+                     const int32_t *b, const int64_t *labels, const double *O, const int64_t *offsets, int64_t width,
+                     const uint8_t *partner, double *right, double *present, double *found) {
     uint8_t *held = malloc((size_t)(k * d > 0 ? k * d : 1));
     int64_t rows = 0, columns = 0;
     if (!held) return -1;
+    const int counted = partner && count_agreeing(k, d, width, offsets, partner, labels, n_pairs, pairs, right);
     for (int64_t x = 0; x < k * d; x++) held[x] = O[x] > 0;
     for (int64_t s = 0; s < n_pairs; s++) {
         const uint8_t *i = held + pairs[2 * s] * d, *j = held + pairs[2 * s + 1] * d;
@@ -59,7 +60,7 @@ API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs
             rows += one >= 0 && j[one];
             columns += two >= 0 && i[two];
         }
-        right[s] = (double)agreeing(a + start[s], b + start[s], labels, start[s + 1] - start[s]);
+        if (!counted) right[s] = (double)agreeing(a + start[s], b + start[s], labels, start[s + 1] - start[s]);
         present[s] = in_both(i, j, d);
     }
     if (found) {
@@ -90,10 +91,34 @@ API void label_product(int64_t m, int64_t d, const int32_t *indptr, const int32_
     }
 }
 
-/* Mark the points that have a match to a point of the same label; n matches. */
-API void mark_supported(int64_t n, const int32_t *a, const int32_t *b, const int64_t *labels, uint8_t *supported) {
-    for (int64_t t = 0; t < n; t++)
-        if (labels[a[t]] == labels[b[t]]) supported[a[t]] = supported[b[t]] = 1;
+/* Mark the points that have a match to a point of the same label. Most have found one after a few matches. */
+API void mark_supported(int64_t m, const int32_t *indptr, const int32_t *indices, const int64_t *labels, uint8_t *supported) {
+    for (int64_t r = 0; r < m; r++)
+        for (int32_t e = indptr[r]; e < indptr[r + 1] && !supported[r]; e++) supported[r] = labels[indices[e]] == labels[r];
+}
+
+/* What matches between objects, values, (k, k), make of every entry of W, in CSR. */
+API void spread_values(int64_t k, const int64_t *offsets, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
+                       const double *values, double *out) {
+    for (int64_t i = 0; i < k; i++, values += k)
+        for (int32_t e = indptr[offsets[i]]; e < indptr[offsets[i + 1]]; e++) out[e] = values[owner[indices[e]]];
+}
+
+/* Sums of the rows of a matrix in CSR, each from left to right. Four are summed at a time, lest each addition wait for the one
+   before. */
+API void sum_rows(int64_t m, const int32_t *indptr, const double *data, double *out) {
+    for (int64_t r = 0; r < m; r += 4) {
+        const int64_t rows = m - r < 4 ? m - r : 4;
+        int32_t n = rows < 4 ? 0 : indptr[r + 1] - indptr[r];
+        double sum[4] = {0};
+        for (int64_t q = 1; q < rows; q++) n = indptr[r + q + 1] - indptr[r + q] < n ? indptr[r + q + 1] - indptr[r + q] : n;
+        for (int32_t t = 0; t < n; t++)
+            for (int q = 0; q < 4; q++) sum[q] += data[indptr[r + q] + t];
+        for (int64_t q = 0; q < rows; q++) {
+            for (int32_t e = indptr[r + q] + n; e < indptr[r + q + 1]; e++) sum[q] += data[e];
+            out[r + q] = sum[q];
+        }
+    }
 }
 
 /* Entries of diag(s) W diag(s), W in CSR, in double precision or, if that is null, single. */

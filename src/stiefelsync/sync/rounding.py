@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Any
 
@@ -11,12 +12,14 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+from stiefelsync._kernels.library import address, library
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import as_array, check_sizes
 
 __all__ = ["assign_sparse", "check_universe", "nearest", "project", "round_labels"]
 
 _TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always the same
+_KERNELS = {"float32": ("nearest_f32", "assign_objects_f32"), "float64": ("nearest_f64", "assign_objects_f64")}
 
 
 def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
@@ -68,21 +71,49 @@ def nearest(U: NDArray[Any], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
     """
     if not len(U):
         return np.empty(0, dtype=np.int64)
-    d, U = U.shape[1], _rounded(U)
+    d, U, offsets = U.shape[1], _rounded(U), np.append(0, np.cumsum(sizes, dtype=np.int64))
+    rng, kernels = np.random.default_rng(_TIE_SEED), library()
+    if kernels is not None and U.dtype.name in _KERNELS:
+        return _project(kernels, np.ascontiguousarray(U), offsets, rng)
+    labels, contested = _nearest(U, offsets)
+    for i in contested:
+        rows, order = slice(offsets[i], offsets[i + 1]), rng.permutation(d)
+        labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
+    return labels
+
+
+def _nearest(U: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
+    """Return the column of the largest entry of every row, (m,), and the objects whose rows do not each have their own.
+
+    Nor do those with a row that has two such entries.
+    """
+    d, owner = U.shape[1], np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     labels: NDArray[np.int64] = U.argmax(axis=1)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
     cell = owner * d + labels
     clear = np.bincount(cell)[cell] == 1
     largest = U[np.arange(len(U)), labels][:, None] == U
     if np.count_nonzero(largest) > len(U):  # sums over short rows take long
         clear &= largest.sum(axis=1) == 1
-    contested = np.flatnonzero(np.bincount(owner[~clear])).tolist()
-    ends, rng = np.cumsum(sizes, dtype=np.int64), np.random.default_rng(_TIE_SEED)
-    for i in contested:
-        rows = slice(ends[i] - sizes[i], ends[i])
-        order = rng.permutation(d)
-        labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
+    return labels, np.unique(owner[~clear]).tolist()
+
+
+def _project(kernels: Any, U: NDArray[Any], offsets: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Do the rest of :func:`project` compiled."""
+    choose, assign = (getattr(kernels, name) for name in _KERNELS[U.dtype.name])
+    labels, contested = np.empty(len(U), dtype=np.int64), np.zeros(len(offsets) - 1, dtype=bool)
+    given = _at(U), ctypes.c_int64(U.shape[1]), _at(offsets)
+    failed = choose(*given, ctypes.c_int64(len(contested)), _at(labels), _at(contested))
+    objects = np.flatnonzero(contested).astype(np.int64, copy=False)
+    if len(objects) and not failed:
+        orders = np.array([rng.permutation(U.shape[1]) for _ in objects], dtype=np.int64)
+        failed = assign(*given, ctypes.c_int64(len(objects)), _at(objects), _at(orders), _at(labels))
+    if failed:
+        raise MemoryError("no memory for a projection")
     return labels
+
+
+def _at(array: NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(address(array))
 
 
 def _rounded(U: NDArray[Any]) -> NDArray[Any]:

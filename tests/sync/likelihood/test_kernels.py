@@ -18,7 +18,7 @@ from stiefelsync.datasets.shapes import ring, weighted, window
 from stiefelsync.sync.likelihood import matches
 from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import block_counts
-from stiefelsync.sync.likelihood.exchange import _Entries, exchange
+from stiefelsync.sync.likelihood.exchange import _Entries, _Numbered, exchange
 from stiefelsync.sync.likelihood.gauss_seidel import ascend, gauss_seidel, refine
 from stiefelsync.sync.likelihood.kernels import scale_soft
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -26,7 +26,8 @@ from stiefelsync.sync.likelihood.mean_field import sinkhorn
 from stiefelsync.sync.likelihood.model import log_odds
 from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.likelihood.tree import agreement
-from stiefelsync.sync.methods._spectral_start import _normalised, _sketch
+from stiefelsync.sync.methods._spectral_start import _normalised, _row_sums, _sketch
+from stiefelsync.sync.rounding import project
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the package was built without its kernels")
 
@@ -122,6 +123,49 @@ def test_exchange_looks_at_the_same_pairs_of_labels(name: str, monkeypatch: pyte
     assert some
 
 
+@pytest.mark.parametrize("even", [False, True])
+def test_numbered_matches_couple_labels_as_sorted_ones_do(even: bool) -> None:
+    problem, truth = PROBLEMS["full"]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    start = starts(table, truth)[2]
+    blocks = block_counts(table, truth)
+    rates = log_odds(table, blocks, None if even else blocks)
+    assert _Numbered.can_do(table, start, rates)
+    # Neither with a point without a label, nor with two points of an object that share one.
+    assert not _Numbered.can_do(table, starts(table, truth)[1], rates)
+    assert not _Numbered.can_do(table, np.maximum(start, 1), rates)
+    one, two = _Numbered(table, start, rates), _Entries(table, start, rates)
+    assert np.array_equal(one.across, two.across)
+    assert np.array_equal(one.inside, two.inside)
+    pairs = two.joined()
+    assert np.array_equal(one.joined(), pairs)
+    assert one.hopeful(pairs).tolist() == two.hopeful(pairs).tolist()
+    for pair in pairs.tolist():
+        for x, y in zip(one.coupling(*pair), two.coupling(*pair), strict=True):
+            assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
+def test_a_label_that_two_points_of_an_object_share_counts_for_both(
+    compiled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", compiled)
+    problem, truth = PROBLEMS["full"]()
+    table = MatchTable.of(problem, int(truth.max()) + 1)
+    labels = np.minimum(np.asarray(truth, dtype=np.int64), 3)
+    (a, b), first = table.ends, problem.pair_start[:-1]
+    assert np.array_equal(block_counts(table, labels).right, np.add.reduceat(1 * (labels[a] == labels[b]), first))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_partners_are_numbered_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    one, two = both(monkeypatch, lambda: MatchTable.of(problem, int(truth.max()) + 1).partner_numbers)
+    assert one.dtype == two.dtype == np.uint8
+    assert np.array_equal(one, two)
+    assert np.count_nonzero(one) == 2 * problem.n_matches
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_soft_labels_and_triangles_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, truth = PROBLEMS[name]()
@@ -152,9 +196,17 @@ def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: 
     for start in starts(table, truth):
         one, two = both(monkeypatch, lambda start=start: table.product(start, values))
         assert np.array_equal(one, two)
+        for match in (0.3, values[: len(problem.pair_objects)], values):
+            one, two = both(monkeypatch, lambda start=start, match=match: table.earned(start, match))
+            assert np.array_equal(one, two)
         one, two = both(monkeypatch, lambda start=start: table.supported(start))
         assert np.array_equal(one, two)
         assert one.any()
+    P = len(problem.pair_objects)
+    one, two = both(monkeypatch, lambda: table.each(values[:P]))
+    assert np.array_equal(one, two)
+    one, two = both(monkeypatch, lambda: _row_sums(table.matrix(values)))
+    assert np.array_equal(one, two)
     for dtype in (np.float32, np.float64):
         one, two = both(monkeypatch, lambda dtype=dtype: _normalised(table.matrix(values), s, dtype))
         assert one.dtype == two.dtype == dtype
@@ -163,6 +215,22 @@ def test_what_labels_earn_and_who_has_support_are_equal(name: str, monkeypatch: 
         one, two = both(monkeypatch, lambda sketch=sketch: sketch(np.random.default_rng(1)))
         assert one.dtype == two.dtype == dtype
         assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ties", [False, True])
+def test_projections_are_equal(dtype: Any, ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(0, 10, 60)
+    U = rng.standard_normal((sizes.sum(), 9)).astype(dtype)
+    if ties:
+        U = U.round()
+    # One object is clear, and its labels are not to be touched.
+    sizes, U = np.append(sizes, 9), np.vstack([U, np.eye(9, dtype=dtype)[::-1]])
+    one, two = both(monkeypatch, lambda: project(np.asfortranarray(U), sizes))
+    assert one.dtype == two.dtype == np.int64
+    assert one.tolist() == two.tolist()
+    assert one[-9:].tolist() == list(range(9))[::-1]
 
 
 @pytest.mark.parametrize("name", ["full", "partial", "weighted"])

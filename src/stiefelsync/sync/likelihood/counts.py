@@ -231,13 +231,11 @@ def _hits(table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, F
 
     The latter are None where every row is matched.
     """
-    # No pair is without matches, so that every one of them has a sum of its own.
-    right = np.add.reduceat(table.agreeing(labels), table.matchings.pair_start[:-1], dtype=np.float64)
     found = None
     if table.partial:
         rows, both = (float(np.sum(table.seen_by(labels, x) * O)) for x in (table.first, None))
         found = np.array([rows, both - rows])
-    return right, _shared(table, O), found
+    return table.right(labels), _shared(table, O), found
 
 
 def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:

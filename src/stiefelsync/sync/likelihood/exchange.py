@@ -13,7 +13,7 @@ from scipy import linalg
 from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import refine
-from stiefelsync.sync.likelihood.kernels import Sorted, hopeful_pairs, sorted_entries
+from stiefelsync.sync.likelihood.kernels import Sorted, hopeful_pairs, sorted_entries, sum_pairs
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood, log_odds
 
@@ -103,7 +103,7 @@ def _moves(table: MatchTable, labels: Ints, rates: LogOdds, changed: NDArray[np.
     """Return the exchanges that raise the score, of all pairs with a label that changed."""
     if not changed.any():
         return []
-    entries = _Entries(table, labels, rates)
+    entries = (_Numbered if _Numbered.can_do(table, labels, rates) else _Entries)(table, labels, rates)
     pairs = entries.joined()
     pairs = pairs[changed[pairs].any(axis=1)]
     pairs = pairs[np.cumsum(entries.holders(pairs) ** 3) <= _WORK]
@@ -121,24 +121,32 @@ def _moves(table: MatchTable, labels: Ints, rates: LogOdds, changed: NDArray[np.
 class _Entries:
     """What matches and presence say about pairs of labels, sorted so that a pair's share is found at once."""
 
+    first: Any = None
+    i: Any = None
+    j: Any = None
+    right: Any = None
+    worth: Any = None
+
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
         self.table, self.rates, self.d, self.k = table, rates, table.d, table.matchings.n_objects
-        self.library = library()
-        sort = _sorted if self.library is None else partial(sorted_entries, self.library)
-        self.first, self.i, self.j, self.right, self.across, self.inside = sort(table, labels, rates.right)
-        # The point of every label in every object; the last row of X is for labels an object does not hold.
-        self.where = np.full((self.d, self.k), table.matchings.n_points)
-        known = np.flatnonzero(labels >= 0)
-        self.where[labels[known], table.owner[known]] = known
+        self.library, self.where = library(), _places(table, labels)
+        self.sum(labels)
+        # The last row of X is for labels an object does not hold.
         self.X: Floats | None = None
         if rates.seen is not None:
             X: Any = table.by_object(rates.seen).toarray() + rates.size[table.owner]
             self.X = np.vstack([X, np.zeros(self.k)])
 
+    def sum(self, labels: Ints) -> None:
+        """Sort the matches, and sum up what they are worth."""
+        sort = _sorted if self.library is None else partial(sorted_entries, self.library)
+        found = sort(self.table, labels, self.rates.right)
+        self.first, self.i, self.j, self.right, self.across, self.inside = found
+        self.some = np.diff(self.first).reshape(self.d, self.d) > 0
+
     def joined(self) -> Ints:
         """Return the pairs of different labels that matches join, those with the largest share of matches first."""
-        some = np.diff(self.first).reshape(self.d, self.d) > 0
-        one, two = np.nonzero(np.triu(some, 1))
+        one, two = np.nonzero(np.triu(self.some, 1))
         inner = np.diag(self.across) + 1
         share = self.across[one, two] / np.sqrt(inner[one] * inner[two])
         return np.stack([one, two], axis=1)[np.argsort(-share, kind="stable")]
@@ -218,6 +226,38 @@ class _Entries:
         elif side.any():
             J += self.rates.size[np.ix_(objects, objects)] * np.outer(side, side)
         return objects, J
+
+
+class _Numbered(_Entries):
+    """The same where all objects hold all labels and matches are numbered: nothing needs to be sorted."""
+
+    @staticmethod
+    def can_do(table: MatchTable, labels: Ints, rates: LogOdds) -> bool:
+        """Return whether that is so, and there are kernels that make use of it."""
+        if library() is None or not (table.full and rates.by_blocks) or labels.min(initial=0) < 0:
+            return False
+        cells = table.d * table.matchings.n_objects
+        return bool((np.bincount(table.owner * table.d + labels, minlength=cells) == 1).all())
+
+    def sum(self, labels: Ints) -> None:
+        """Sum up what matches are worth."""
+        self.worth = self.table.by_partner(self.rates.match)
+        self.some, self.across, self.inside = sum_pairs(self.library, self.table, labels, self.worth)
+
+    def coupling(self, one: int, two: int) -> tuple[Ints, Floats]:
+        """Return all objects, shape (k,), and J between them, shape (k, k)."""
+        a, b = self.where[[one, two]] - self.table.matchings.offsets[:-1] + 1
+        x, y = (self.table.partner_numbers[self.where[c], : self.k] for c in (one, two))
+        times = (x == a).astype(np.float64) + (y == b) - (x == b) - (y == a)
+        return np.arange(self.k), self.worth[:, : self.k] * times
+
+
+def _places(table: MatchTable, labels: Ints) -> Ints:
+    """Return the point of every label in every object, shape (d, k), m for none."""
+    where = np.full((table.d, table.matchings.n_objects), table.matchings.n_points)
+    known = np.flatnonzero(labels >= 0)
+    where[labels[known], table.owner[known]] = known
+    return where
 
 
 def _sorted(table: MatchTable, labels: Ints, right: Floats) -> Sorted:

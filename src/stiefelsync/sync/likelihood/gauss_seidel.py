@@ -216,7 +216,7 @@ def leave_out(table: MatchTable, labels: Ints) -> Ints:
     if not len(pairs):
         return labels
     n = np.diff(table.matchings.pair_start).astype(np.float64)
-    right = np.add.reduceat(table.agreeing(labels), table.matchings.pair_start[:-1], dtype=np.float64)
+    right = table.right(labels)
     chance = min(float(np.exp(-table.spread)), 0.5)
     worth = xlogy(right, right / n / chance) + xlogy(n - right, (1 - right / n) / (1 - chance))
     worth = np.where(right > chance * n, worth, 0.0)

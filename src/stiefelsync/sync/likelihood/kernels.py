@@ -21,14 +21,21 @@ __all__ = [
     "arrange_matches",
     "count_labels",
     "count_triangles",
+    "earned_by_blocks",
     "hopeful_pairs",
     "label_product",
     "mark_supported",
+    "number_matches",
+    "number_partners",
     "sample_sweep",
     "scale_entries",
     "scale_soft",
     "sketch_rows",
+    "soft_rows",
     "sorted_entries",
+    "spread_values",
+    "sum_pairs",
+    "sum_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -38,14 +45,21 @@ _INTEGER, _REAL, _ARRAY = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 
 
 def arrange_matches(library: Any, matchings: Matchings) -> tuple[NDArray[np.int32], ...]:
-    """Return W without its diagonal as CSR, entries being numbers of matches, and the ends of all matches, (2, M)."""
+    """Return the row pointers and columns of W without its diagonal, CSR, and the ends of all matches, (2, M)."""
     n, m = matchings.n_matches, matchings.n_points
-    indptr, indices, numbers, ends = (np.empty(shape, dtype=np.int32) for shape in (m + 1, 2 * n, 2 * n, (2, n)))
+    indptr, indices, ends = (np.empty(shape, dtype=np.int32) for shape in (m + 1, 2 * n, (2, n)))
     given = map(_at, (matchings.pair_objects, matchings.pair_start, matchings.indices, matchings.offsets))
-    made = map(_at, (*ends, indptr, indices, numbers))
-    if library.arrange_matches(_INTEGER(len(matchings.pair_objects)), *given, _INTEGER(m), *made):
-        raise MemoryError("no memory for the matches of a point")
-    return indptr, indices, numbers, ends
+    library.arrange_matches(
+        _INTEGER(len(matchings.pair_objects)), *given, _INTEGER(m), *map(_at, (*ends, indptr, indices))
+    )
+    return indptr, indices, ends
+
+
+def number_matches(library: Any, table: MatchTable) -> NDArray[np.int32]:
+    """Return the number of the match of every stored entry of W, shape (nnz,)."""
+    place, numbers = table.indptr[:-1].copy(), np.empty_like(table.indices)
+    library.number_matches(_INTEGER(table.matchings.n_matches), *map(_at, (*table.ends, place, numbers)))
+    return numbers
 
 
 def count_labels(library: Any, table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, Floats | None]:
@@ -53,14 +67,26 @@ def count_labels(library: Any, table: MatchTable, labels: Ints, O: Floats) -> tu
 
     The latter are None where every row is matched.
     """
-    pairs = table.matchings.pair_objects
-    (right, present), found = np.empty((2, len(pairs))), np.empty(2) if table.partial else None
-    sizes = map(_INTEGER, (*O.shape, len(pairs)))
-    labels = np.ascontiguousarray(labels, np.int64)
-    arrays = pairs, table.matchings.pair_start, *table.ends, labels, O, right, present
-    if library.count_labels(*sizes, *map(_at, arrays), None if found is None else _at(found)):
+    problem = table.matchings
+    (right, present), found = np.empty((2, len(problem.pair_objects))), np.empty(2) if table.partial else None
+    sizes = map(_INTEGER, (*O.shape, len(right)))
+    labels, numbers = np.ascontiguousarray(labels, np.int64), table.partner_numbers if table.full else None
+    given = map(_at, (problem.pair_objects, problem.pair_start, *table.ends, labels, O, problem.offsets))
+    width, made = 0 if numbers is None else numbers.shape[1], map(_at, (numbers, right, present, found))
+    if library.count_labels(*sizes, *given, _INTEGER(width), *made):
         raise MemoryError("no memory for counting labels")
     return right, present, found
+
+
+def number_partners(library: Any, table: MatchTable, out: NDArray[Any]) -> None:
+    """Write the number of every point's match in every object to `out`, (m, width), zeros, of bytes or 32 bits each."""
+    arrays = table.indptr, table.indices, table.owner, table.matchings.offsets
+    library.number_partners(*map(_INTEGER, out.shape), *map(_at, arrays), *_bytes_or_words(out))
+
+
+def _bytes_or_words(numbers: NDArray[Any]) -> tuple[Any, Any]:
+    """Return where numbers of bytes are, and where those of 32 bits are; one of them is nowhere."""
+    return (_at(numbers), None) if numbers.dtype == np.uint8 else (None, _at(numbers))
 
 
 def label_product(library: Any, table: MatchTable, labels: Ints, values: Floats) -> Floats:
@@ -72,12 +98,36 @@ def label_product(library: Any, table: MatchTable, labels: Ints, values: Floats)
     return out
 
 
+def earned_by_blocks(library: Any, table: MatchTable, labels: Ints, worth: Floats) -> Floats:
+    """Return the same, all matches between two objects being worth as much, (k, width), where `table.full`."""
+    out = np.zeros((len(labels), table.d))
+    labels, sizes = np.ascontiguousarray(labels, np.int64), map(_INTEGER, (len(worth), table.d, worth.shape[1]))
+    library.earn(*sizes, *map(_at, (table.matchings.offsets, table.partner_numbers, labels, worth, out)))
+    return out
+
+
 def mark_supported(library: Any, table: MatchTable, labels: Ints) -> NDArray[np.bool_]:
     """Return which points have a match to a point of the same label, -1 being one too; shape (m,)."""
     supported = np.zeros(len(labels), dtype=bool)
-    arrays = *table.ends, np.ascontiguousarray(labels, np.int64), supported
-    library.mark_supported(_INTEGER(table.matchings.n_matches), *map(_at, arrays))
+    arrays = table.indptr, table.indices, np.ascontiguousarray(labels, np.int64), supported
+    library.mark_supported(_INTEGER(len(labels)), *map(_at, arrays))
     return supported
+
+
+def spread_values(library: Any, table: MatchTable, values: Floats) -> Floats:
+    """Return for every stored entry of W, (nnz,), the value of its pair of objects, (k, k)."""
+    out = np.empty(len(table.indices))
+    arrays = table.matchings.offsets, table.indptr, table.indices, table.owner, values, out
+    library.spread_values(_INTEGER(len(values)), *map(_at, arrays))
+    return out
+
+
+def sum_rows(library: Any, A: Any) -> Floats:
+    """Return the sums of the rows of a CSR matrix, shape (m,)."""
+    out = np.empty(A.shape[0])
+    indptr, data = np.ascontiguousarray(A.indptr, np.int32), np.ascontiguousarray(A.data, np.float64)
+    library.sum_rows(_INTEGER(len(out)), *map(_at, (indptr, data, out)))
+    return out
 
 
 def scale_entries(library: Any, A: Any, s: Floats, dtype: Any) -> NDArray[Any]:
@@ -111,6 +161,7 @@ class _State(ctypes.Structure):
         *((name, _REAL) for name in ("fresh", "apart")),
         *(("extent", _ARRAY), ("births", _REAL)),
         *((name, _ARRAY) for name in ("labels", "O", "holders", "shared", "near", "reach")),
+        *(("width", _INTEGER), ("partner", _ARRAY), ("worth", _ARRAY)),
     ]
 
 
@@ -131,6 +182,7 @@ class Kernels:
             fresh=0.0 if rates.sight is None else rates.by_level[1],
             apart=float(np.log(table.d)),
             births=rates.births,
+            width=0 if self.kept["worth"] is None else self.kept["worth"].shape[1],
         )
 
     def refine_sweep(self, calm: NDArray[np.bool_]) -> bool:
@@ -153,7 +205,7 @@ def _arrays(state: State) -> dict[str, Any]:
     """Return the arrays of the struct by name, of the types that it wants, None for what does not apply."""
     rates, table = state.rates, state.table
     first, objects = (None, None) if table.complete else table.neighbour_rows
-    dense = isinstance(rates.size, np.ndarray)
+    dense, full = isinstance(rates.size, np.ndarray), table.full and rates.by_blocks
     arrays: dict[str, tuple[Any, Any]] = {
         "offsets": (table.matchings.offsets, np.int64),
         "indptr": (table.indptr, np.int32),
@@ -161,7 +213,9 @@ def _arrays(state: State) -> dict[str, Any]:
         "partners": (None if state.half is None else table.partners, np.int64),
         "near_first": (first, np.int64),
         "near_object": (objects, np.int64),
-        "right": (rates.right, np.float64),
+        "right": (None if full else rates.right, np.float64),
+        "partner": (table.partner_numbers if full else None, np.uint8),
+        "worth": (table.by_partner(rates.match) if full else None, np.float64),
         "seen": (state.half, np.float64),
         "size": (rates.size if dense else None, np.float64),
         "size_first": (None if dense else rates.size.indptr, np.int32),
@@ -208,6 +262,7 @@ class _Entries(ctypes.Structure):
     _fields_ = [
         *((name, _INTEGER) for name in ("k", "d", "m")),
         *((name, _ARRAY) for name in ("first", "i", "j", "right", "where", "X", "size")),
+        *(("width", _INTEGER), ("partner", _ARRAY), ("worth", _ARRAY), ("offsets", _ARRAY)),
         *((name, _REAL) for name in ("hope", "lift")),
     ]
 
@@ -227,21 +282,41 @@ def sorted_entries(library: Any, table: MatchTable, labels: Ints, right: Floats)
     return Sorted(first, i, j, worth, across, inside)
 
 
+def sum_pairs(library: Any, table: MatchTable, labels: Ints, worth: Floats) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Return which pairs of labels matches join, (d, d), what they are worth, (d, d), and to every object, (d, k).
+
+    `worth` is that of a match between two objects, as wide as the numbers of partners.
+    """
+    d, k = table.d, table.matchings.n_objects
+    joined, across, inside = np.zeros((d, d), dtype=bool), np.zeros((d, d)), np.zeros((d, k))
+    sizes = map(_INTEGER, (k, d, worth.shape[1]))
+    given = table.matchings.offsets, table.partner_numbers, np.ascontiguousarray(labels, np.int64), worth
+    if library.sum_pairs(*sizes, *map(_at, (*given, joined, across, inside))):
+        raise MemoryError("no memory for the worth of matches")
+    return joined, across, inside
+
+
 def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: float) -> NDArray[np.bool_]:
     """Return which pairs of labels, (P, 2), pass the tests of `lightest_cut`; shape (P,)."""
-    size = None
-    if entries.X is None:
+    size, table = None, entries.table
+    if entries.X is None and entries.worth is None:
         size = entries.rates.size if isinstance(entries.rates.size, np.ndarray) else entries.rates.size.toarray()
-    reals = {"right": entries.right, "X": entries.X, "size": size}
-    kept = {name: array if array is None else np.ascontiguousarray(array, np.float64) for name, array in reals.items()}
-    kept |= {name: np.ascontiguousarray(getattr(entries, name), np.int64) for name in ("first", "where")}
-    kept |= {name: np.ascontiguousarray(getattr(entries, name), np.int32) for name in ("i", "j")}
-    table = entries.table
+    full = entries.worth is not None
+    arrays: dict[str, tuple[Any, Any]] = {
+        **{name: (getattr(entries, name), np.int64) for name in ("first", "where")},
+        **{name: (getattr(entries, name), np.int32) for name in ("i", "j")},
+        **{name: (getattr(entries, name), np.float64) for name in ("right", "X", "worth")},
+        "size": (size, np.float64),
+        "partner": (table.partner_numbers if full else None, np.uint8),
+        "offsets": (table.matchings.offsets, np.int64),
+    }
+    kept = {name: x if x is None else np.ascontiguousarray(x, dtype) for name, (x, dtype) in arrays.items()}
     struct = _Entries(
         **{name: address(array) for name, array in kept.items()},
         k=entries.k,
         d=entries.d,
         m=table.matchings.n_points,
+        width=entries.worth.shape[1] if full else 0,
         hope=hope,
         lift=lift,
     )
@@ -249,6 +324,16 @@ def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: fl
     if library.hopeful_pairs(ctypes.byref(struct), _at(pairs), _INTEGER(len(pairs)), _at(found)):
         raise MemoryError("no memory for exchanging labels")
     return found
+
+
+def soft_rows(library: Any, S: Floats, table: MatchTable) -> tuple[Floats, Floats]:
+    """Return exp S with rows scaled to sum 1, shape (m, d), and the sums of every object's columns, (k, d)."""
+    S, offsets = np.ascontiguousarray(S, np.float64), table.matchings.offsets
+    U, columns = np.empty_like(S), np.empty((len(offsets) - 1, S.shape[1]))
+    library.less_maximum(_at(S), *map(_INTEGER, S.shape), _at(U))
+    np.exp(U, out=U)
+    library.scale_rows(_at(U), _INTEGER(S.shape[1]), _at(offsets), _INTEGER(len(columns)), _at(columns))
+    return U, columns
 
 
 def scale_soft(library: Any, K: Floats, columns: Floats, first: Ints, max_iter: int, tol: float) -> Floats:
@@ -263,14 +348,10 @@ def scale_soft(library: Any, K: Floats, columns: Floats, first: Ints, max_iter: 
 
 def count_triangles(library: Any, table: MatchTable) -> tuple[Floats, Floats]:
     """Return for every compared pair the triangles over its matches that close, and all of them, shape (P,) each."""
-    problem = table.matchings
+    problem, numbers = table.matchings, table.partner_numbers
     closed, all_ = np.empty((2, len(problem.pair_objects)))
-    rows = map(_at, (table.indptr, table.indices, table.owner, problem.offsets))
-    pairs = map(_at, (problem.pair_start, *table.ends))
-    bytes_ = _INTEGER(int(problem.sizes.max(initial=0)) <= 255)
-    sizes = [_INTEGER(n) for n in (problem.n_points, problem.n_objects, len(closed))]
-    if library.count_triangles(*sizes[:2], *rows, sizes[2], *pairs, bytes_, _at(closed), _at(all_)):
-        raise MemoryError("no memory for the triangles of matches")
+    pairs = map(_at, (problem.pair_start, *table.ends, closed, all_))
+    library.count_triangles(_INTEGER(numbers.shape[1]), *_bytes_or_words(numbers), _INTEGER(len(closed)), *pairs)
     return closed, all_
 
 

@@ -14,7 +14,15 @@ from scipy.special import ndtri
 from stiefelsync._kernels.library import library
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.kernels import arrange_matches, label_product, mark_supported
+from stiefelsync.sync.likelihood.kernels import (
+    arrange_matches,
+    earned_by_blocks,
+    label_product,
+    mark_supported,
+    number_matches,
+    number_partners,
+    spread_values,
+)
 
 __all__ = ["MatchTable", "row_of"]
 
@@ -25,6 +33,7 @@ _MOST = 0.75  # share of the pairs from which a few without a match count as com
 _LOOKED_AT = 1 << 21  # pairs of a match and a third object that say whether rows and columns differ …
 _DIFFERENT, _SURE = 0.05, 5.0  # … by at least so much, and so many standard deviations
 _INDEXED = 2**30 - 1  # matches whose both entries of W 32 bits can count
+_LANES = 64  # to a multiple of which rows of numbers are padded, so that kernels compare whole registers
 _DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
@@ -38,8 +47,8 @@ class MatchTable:
         The problem.
     d
         Most labels there may be.
-    indptr, indices, numbers
-        W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches.
+    indptr, indices
+        Row pointers and columns of W without its diagonal, CSR of shape (m, m).
     ends : (2, M)
         Both ends of every match.
     """
@@ -48,7 +57,6 @@ class MatchTable:
     d: int
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
-    numbers: NDArray[np.int32]
     ends: NDArray[np.int32]
 
     @classmethod
@@ -65,12 +73,17 @@ class MatchTable:
         if (kernels := library()) is not None:
             return cls(matchings, d, *arrange_matches(kernels, matchings))
         ends = np.ascontiguousarray(matchings.endpoints.T.astype(np.int32))
-        (a, b), n = ends, np.arange(M, dtype=np.int32)
-        # In this order, entries below the diagonal first, every row arrives sorted.
-        both = sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(matchings.n_points,) * 2)
-        W: Any = both.tocsr()
+        W = _numbered(ends, matchings.n_points)
         indptr, indices = (x.astype(np.int32, copy=False) for x in (W.indptr, W.indices))
-        return cls(matchings, d, indptr, indices, W.data, ends)
+        return cls(matchings, d, indptr, indices, ends)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int32]:
+        """For every stored entry of W the number of its match; shape (nnz,)."""
+        kernels = library()
+        if kernels is None:
+            return np.asarray(_numbered(self.ends, self.matchings.n_points).data)
+        return number_matches(kernels, self)
 
     @cached_property
     def counted(self) -> dict[bytes, Any]:
@@ -81,7 +94,7 @@ class MatchTable:
     def weights(self) -> Floats:
         """The weights of the stored entries of W, scaled to mean one; shape (nnz,)."""
         if self.matchings.weights is None:
-            return np.ones(len(self.numbers))
+            return np.ones(len(self.indices))
         w = self.matchings.match_weights
         return (w / w.mean() if len(w) else w)[self.numbers]
 
@@ -166,6 +179,24 @@ class MatchTable:
         return len(self.indices) < self.rows
 
     @cached_property
+    def full(self) -> bool:
+        """Whether every point has a match in (nearly) every object, and a byte can number the points of any."""
+        return self.complete and not self.partial and int(self.matchings.sizes.max(initial=0)) < 255
+
+    @cached_property
+    def partner_numbers(self) -> NDArray[Any]:
+        """The number, from 1, of every point's match in every object, 0 for none; shape (m, k or a little more)."""
+        m, k = self.matchings.n_points, self.matchings.n_objects
+        dtype = np.uint8 if self.matchings.sizes.max(initial=0) < 255 else np.uint32
+        numbers: NDArray[Any] = np.zeros((m, -(-k // _LANES) * _LANES), dtype=dtype)
+        if (kernels := library()) is not None:
+            number_partners(kernels, self, numbers)
+        else:
+            rows = np.repeat(np.arange(m), np.diff(self.indptr))
+            numbers[rows, self.partners] = self.indices - self.matchings.offsets[self.partners] + 1
+        return numbers
+
+    @cached_property
     def sided(self) -> bool:
         """Whether rows and columns of blocks err differently, see :mod:`stiefelsync.sync.likelihood.sides`.
 
@@ -205,19 +236,39 @@ class MatchTable:
     def between(self, values: Floats) -> Any:
         """Return the symmetric matrix, shape (k, k), of one value per compared pair; CSR where k is large."""
         k = self.matchings.n_objects
-        i, j = self.matchings.pair_objects.T.astype(np.int64)
         if k > _DENSE:
+            i, j = self.matchings.pair_objects.T.astype(np.int64)
             both = np.append(i, j), np.append(j, i)
             return sparse.csr_array((np.append(values, values), both), shape=(k, k))
-        G = np.zeros((k, k))
-        G[i, j] = G[j, i] = values
-        return G
+        return self._spread(values, k)
+
+    def by_partner(self, values: Any) -> Floats:
+        """Return one value for all compared pairs, or one for each, as a matrix as wide as `partner_numbers`."""
+        return self._spread(values, self.partner_numbers.shape[1])
+
+    def _spread(self, values: Any, width: int) -> Floats:
+        """Return one value per compared pair as a symmetric matrix of shape (k, width)."""
+        i, j = self._compared_pairs
+        G = np.zeros(self.matchings.n_objects * width)
+        G[i * width + j] = values
+        G[j * width + i] = values
+        return G.reshape(-1, width)
+
+    @cached_property
+    def _compared_pairs(self) -> tuple[Ints, Ints]:
+        """Both objects of all compared pairs, shape (P,) each."""
+        i, j = np.ascontiguousarray(self.matchings.pair_objects.T, np.int64)
+        return i, j
 
     def each(self, value: Any) -> Floats:
         """Return a value for every stored entry of W, shape (nnz,), from one for all, or (P,), or (nnz,)."""
         if np.ndim(value) == 0:
             return np.full(len(self.indices), float(value))
-        return np.asarray(value if len(value) == len(self.indices) else value.take(self.pairs))
+        if len(value) == len(self.indices):
+            return np.asarray(value)
+        if (kernels := library()) is not None and self.matchings.n_objects <= _DENSE:
+            return spread_values(kernels, self, self.between(value))
+        return np.asarray(value.take(self.pairs))
 
     def matrix(self, values: Floats) -> Any:
         """Return the CSR matrix of shape (m, m) with W's pattern and other values."""
@@ -252,12 +303,26 @@ class MatchTable:
         sums: Any = np.bincount(at, values[here], minlength=(b - a) * (self.d + 1))
         return np.asarray(sums.reshape(b - a, self.d + 1)[:, 1:])
 
+    def earned(self, labels: Ints, match: Any) -> Floats:
+        """Return what matches earn every point by each label, (m, d): `product` of values as :meth:`each` takes."""
+        kernels = library()
+        if kernels is None or not self.full or (np.ndim(match) and len(match) == len(self.indices)):
+            return self.product(labels, self.each(match))
+        return earned_by_blocks(kernels, self, labels, self.by_partner(match))
+
     def agreeing(self, labels: Ints) -> NDArray[np.bool_]:
         """Return whether a match joins equal labels, shape (M,)."""
         # Unmatched points get labels of their own, so that they agree with nobody.
         label = np.where(labels >= 0, labels, -1 - np.arange(len(labels))).astype(np.int32)
         a, b = self.ends
         return np.asarray(label.take(a) == label.take(b))
+
+    def right(self, labels: Ints) -> Floats:
+        """Return how many matches of every compared pair of objects join equal labels, shape (P,)."""
+        if (known := self.counted.get(labels.tobytes())) is not None:
+            return np.asarray(known.right)
+        # No pair is without matches, so that every one of them has a sum of its own.
+        return np.asarray(np.add.reduceat(self.agreeing(labels), self.matchings.pair_start[:-1], dtype=np.float64))
 
     def supported(self, labels: Ints) -> NDArray[np.bool_]:
         """Return which points have a match to a point of the same label, shape (m,); of those without a label, any."""
@@ -289,6 +354,13 @@ class MatchTable:
         known = np.flatnonzero(labels >= 0)
         U[known, labels[known]] = 1
         return U
+
+
+def _numbered(ends: NDArray[np.int32], m: int) -> Any:
+    """Return W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches."""
+    (a, b), n = ends, np.arange(ends.shape[1], dtype=np.int32)
+    # In this order, entries below the diagonal first, every row arrives sorted.
+    return sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(m, m)).tocsr()
 
 
 def row_of(matrix: Any, i: int) -> tuple[Ints, Floats]:

@@ -12,7 +12,7 @@ from scipy import sparse
 from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, soft_block_counts
-from stiefelsync.sync.likelihood.kernels import scale_soft
+from stiefelsync.sync.likelihood.kernels import scale_soft, soft_rows
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import log_odds
 
@@ -46,16 +46,19 @@ def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1
     >>> sinkhorn(np.array([[1.0, 0.0], [3.0, 0.0]]), table).round(2).tolist()
     [[0.27, 0.73], [0.73, 0.27]]
     """
-    U: Floats = np.exp(S - S.max(axis=1, keepdims=True))
-    U /= U.sum(axis=1, keepdims=True)
-    columns = table.membership @ U
+    kernels = library()
+    if kernels is None:
+        U: Floats = np.exp(S - S.max(axis=1, keepdims=True))
+        U /= U.sum(axis=1, keepdims=True)
+        columns = table.membership @ U
+    else:
+        U, columns = soft_rows(kernels, S, table)
     contested = (columns > 1 + tol).any(axis=1)
     points = np.flatnonzero(contested[table.owner])
     if not len(points):
         return U
     K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[table.owner[points]]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
-    kernels = library()
     scale = _scale if kernels is None else partial(scale_soft, kernels)
     U[points] = scale(K, columns, first, max_iter, tol)
     return U
@@ -104,16 +107,16 @@ def mean_field(
     >>> U.argmax(axis=1).tolist()
     [0, 1, 1, 0, 0, 1]
     """
-    weights = np.ones(len(table.indices))
+    match: Any = 1.0
     fixed = None
     if blocks is not None or table.weight_scores is not None:
         fixed = log_odds(table, block_counts(table, labels) if blocks is None else blocks, blocks)
-        weights = fixed.right
+        match = fixed.match
     U, n_iter, moved = table.one_hot(labels), 0, np.inf
     while n_iter < max_iter and moved > tol:
         if n_iter == 1:
-            multiply = sparse_product(table.matrix(weights))
-        WU: Any = multiply(U) if n_iter else table.product(labels, weights)
+            multiply = sparse_product(table.matrix(table.each(match)))
+        WU: Any = multiply(U) if n_iter else table.earned(labels, match)
         n_iter += 1
         rates = fixed
         if rates is None:

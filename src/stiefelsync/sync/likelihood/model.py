@@ -98,6 +98,11 @@ class LogOdds:
         """α of each stored entry of W, shape (nnz,)."""
         return self.table.each(self.match)
 
+    @property
+    def by_blocks(self) -> bool:
+        """Whether all matches of two objects are worth the same, and being seen is worth nothing."""
+        return self.sighting is None and (np.ndim(self.match) == 0 or len(self.match) < len(self.table.indices))
+
     @cached_property
     def seen(self) -> Floats | None:
         """β − γ of each stored entry, shape (nnz,), or None."""

@@ -59,7 +59,7 @@ def label_newcomers(matchings: Matchings, labels: Ints, newcomers: Ints, d: int)
     [0, 1, 1, 0, 0, 1]
     """
     none = np.empty(0, dtype=np.int32)
-    if not MatchTable(matchings, d, *[none] * 4).complete:
+    if not MatchTable(matchings, d, *[none] * 3).complete:
         return None
     new = np.zeros(matchings.n_objects, dtype=bool)
     new[newcomers] = True

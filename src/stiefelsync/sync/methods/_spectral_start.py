@@ -14,7 +14,7 @@ from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS
 from stiefelsync.stiefel.subspace import dominant_subspace, leading_vectors
-from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows
+from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows, sum_rows
 from stiefelsync.sync.likelihood.matches import MatchTable
 
 __all__ = ["SMALL", "nudges", "spectral_start", "start_matrix", "start_size"]
@@ -65,7 +65,7 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
     >>> start_size(A, np.array([2, 2, 2]), 5)
     2
     """
-    trace = float(np.sum(1 / (A @ np.ones(A.shape[0]) + 1)))
+    trace = float(np.sum(1 / (_row_sums(A) + 1)))
     largest = int(np.max(sizes, initial=1))
     enough = largest if trace <= largest + 0.5 else max(largest, int(np.ceil(1.1 * trace)))
     return min(d, int(A.shape[0]), enough)
@@ -114,7 +114,7 @@ def spectral_start(
     [0.577, 0.577, 0.577, 0.577, 0.577, 0.577]
     """
     m = A.shape[0]
-    s = nudges(m) / np.sqrt(A @ np.ones(m) + diagonal)
+    s = nudges(m) / np.sqrt(_row_sums(A) + diagonal)
     if m <= max(QUICK_ROWS, 4 * d):
         N = (A.toarray() if sparse.issparse(A) else A) * np.outer(s, s)
         N.flat[:: m + 1] += diagonal * s**2
@@ -151,6 +151,13 @@ def nudges(m: int) -> NDArray[np.float64]:
     (True, True)
     """
     return 1 + _NUDGE * np.random.default_rng(_TIE_SEED).random(m)
+
+
+def _row_sums(A: Any) -> NDArray[np.float64]:
+    """Return the sums of the rows of A, CSR or dense, shape (m,)."""
+    if (kernels := library()) is not None and sparse.issparse(A):
+        return sum_rows(kernels, A)
+    return np.asarray(A @ np.ones(A.shape[0]))
 
 
 def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
@@ -219,8 +226,14 @@ def _apart(V: NDArray[Any], s: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _block(m: int, width: int, near: NDArray[Any] | None, dtype: Any, rng: np.random.Generator) -> NDArray[Any]:
-    """Return the columns to start from, shape (m, width): `near` and random ones."""
-    V = rng.standard_normal((m, width), dtype=np.float32).astype(dtype, copy=False)
+    """Return the columns to start from, shape (m, width): `near` and random ones.
+
+    Small problems, which may be sampled later from the same generator, draw those that `near` replaces, too.
+    """
+    known = 0 if near is None else min(near.shape[1], width)
+    drawn = width - known if dtype == np.float32 else width
+    V = np.empty((m, width), dtype)
+    V[:, width - drawn :] = rng.standard_normal((m, drawn), dtype=np.float32)
     if near is not None:
-        V[:, : near.shape[1]] = np.sqrt(m) * near[:, :width]
+        V[:, :known] = np.sqrt(m) * near[:, :width]
     return V

@@ -252,7 +252,7 @@ class _Search:
         """Start from the dominant subspace."""
         A = self.table.matrix(self.table.weights)
         d = start_size(A, self.matchings.sizes, self.table.d)
-        self.begin("spectral", self.rotated(self.table.weights, 1.0, d))
+        self.begin("spectral", self.rotated(A, 1.0, d))
 
     def grown(self) -> None:
         """Start from the largest tracks."""
@@ -269,10 +269,10 @@ class _Search:
 
         self.begin("groups", grouped_start(self.matchings, self.table.d, solve))
 
-    def rotated(self, weights: NDArray[np.float64], diagonal: float, d: int) -> Ints:
-        """Return the projected spectral start with d labels and the matches so weighted."""
+    def rotated(self, A: Any, diagonal: float, d: int) -> Ints:
+        """Return the projected spectral start of a matrix of matches, (m, m), with d labels."""
         d = min(d, self.matchings.n_points)
-        self.U = spectral_start(self.table.matrix(weights), d, rng=self.rng, diagonal=diagonal, near=self.U)
+        self.U = spectral_start(A, d, rng=self.rng, diagonal=diagonal, near=self.U)
         return project(self.U, self.matchings.sizes)
 
     def weigh(self) -> BlockCounts:
@@ -367,7 +367,8 @@ class _Search:
         """Start again with the blocks so weighted."""
         rates = log_odds(self.table, blocks, blocks)
         used = max(int((blocks.holders > 1).sum()), int(self.matchings.sizes.max(initial=1)))
-        labels = self.rotated(rates.right, float(rates.right.mean()) if len(rates.right) else 1.0, used)
+        diagonal = float(rates.right.mean()) if len(rates.right) else 1.0
+        labels = self.rotated(self.table.matrix(rates.right), diagonal, used)
         agreed = np.array_equal(self.labels, self.refine(labels))  # with what was best before
         self.soften(labels if self.small else self.labels)
         if self.small and self.table.partial and self.matchings.n_points <= _DENSE and not agreed:
