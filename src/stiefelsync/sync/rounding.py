@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,14 +73,24 @@ def nearest(U: NDArray[Any], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
     if not len(U):
         return np.empty(0, dtype=np.int64)
     d, U, offsets = U.shape[1], _rounded(U), np.append(0, np.cumsum(sizes, dtype=np.int64))
-    rng, kernels = np.random.default_rng(_TIE_SEED), library()
-    if kernels is not None and U.dtype.name in _KERNELS:
-        return _project(kernels, np.ascontiguousarray(U), offsets, rng)
+    if (kernels := library()) is not None and U.dtype.name in _KERNELS:
+        return _project(kernels, np.ascontiguousarray(U), offsets)
     labels, contested = _nearest(U, offsets)
-    for i in contested:
-        rows, order = slice(offsets[i], offsets[i + 1]), rng.permutation(d)
+    for i, order in zip(contested, _orders(d, len(contested)), strict=True):
+        rows = slice(offsets[i], offsets[i + 1])
         labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
     return labels
+
+
+def _orders(d: int, n: int) -> NDArray[np.int64]:
+    """Return n orders of d columns, always the same ones, so that no column comes first in all ties; shape (n, d)."""
+    return _drawn(d, 1 << max(n - 1, 7).bit_length())[:n]
+
+
+@lru_cache(maxsize=4)
+def _drawn(d: int, n: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(_TIE_SEED)
+    return np.array([rng.permutation(d) for _ in range(n)], dtype=np.int64)
 
 
 def _nearest(U: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
@@ -97,7 +108,7 @@ def _nearest(U: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArray[np.in
     return labels, np.unique(owner[~clear]).tolist()
 
 
-def _project(kernels: Any, U: NDArray[Any], offsets: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _project(kernels: Any, U: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Do the rest of :func:`project` compiled."""
     choose, assign = (getattr(kernels, name) for name in _KERNELS[U.dtype.name])
     labels, contested = np.empty(len(U), dtype=np.int64), np.zeros(len(offsets) - 1, dtype=bool)
@@ -105,7 +116,7 @@ def _project(kernels: Any, U: NDArray[Any], offsets: NDArray[np.int64], rng: np.
     failed = choose(*given, ctypes.c_int64(len(contested)), _at(labels), _at(contested))
     objects = np.flatnonzero(contested).astype(np.int64, copy=False)
     if len(objects) and not failed:
-        orders = np.array([rng.permutation(U.shape[1]) for _ in objects], dtype=np.int64)
+        orders = _orders(U.shape[1], len(objects))
         failed = assign(*given, ctypes.c_int64(len(objects)), _at(objects), _at(orders), _at(labels))
     if failed:
         raise MemoryError("no memory for a projection")

@@ -150,6 +150,12 @@ def sketch_rows(library: Any, N: Any, shift: NDArray[Any], column: Ints, sign: N
         raise MemoryError("no memory for a sketch")
 
 
+_TYPES = dict.fromkeys(("offsets", "partners", "near_first", "near_object", "labels", "reach"), np.int64) | {
+    **dict.fromkeys(("indptr", "indices", "size_first", "size_object"), np.int32), "partner": np.uint8,
+}  # fmt: skip
+_CHANGED = "labels", "O", "holders", "shared", "near", "reach"
+
+
 class _State(ctypes.Structure):
     """The struct State of ``_kernels/refine.c``."""
 
@@ -182,7 +188,7 @@ class Kernels:
             fresh=0.0 if rates.sight is None else rates.by_level[1],
             apart=float(np.log(table.d)),
             births=rates.births,
-            width=0 if self.kept["worth"] is None else self.kept["worth"].shape[1],
+            width=self.kept["worth"].shape[1] if "worth" in self.kept else 0,
         )
 
     def refine_sweep(self, calm: NDArray[np.bool_]) -> bool:
@@ -202,35 +208,32 @@ class Kernels:
 
 
 def _arrays(state: State) -> dict[str, Any]:
-    """Return the arrays of the struct by name, of the types that it wants, None for what does not apply."""
+    """Return those arrays of the struct that apply, by name, of the types that it wants."""
     rates, table = state.rates, state.table
-    first, objects = (None, None) if table.complete else table.neighbour_rows
-    dense, full = isinstance(rates.size, np.ndarray), table.full and rates.by_blocks
-    arrays: dict[str, tuple[Any, Any]] = {
-        "offsets": (table.matchings.offsets, np.int64),
-        "indptr": (table.indptr, np.int32),
-        "indices": (table.indices, np.int32),
-        "partners": (None if state.half is None else table.partners, np.int64),
-        "near_first": (first, np.int64),
-        "near_object": (objects, np.int64),
-        "right": (None if full else rates.right, np.float64),
-        "partner": (table.partner_numbers if full else None, np.uint8),
-        "worth": (table.by_partner(rates.match) if full else None, np.float64),
-        "seen": (state.half, np.float64),
-        "size": (rates.size if dense else None, np.float64),
-        "size_first": (None if dense else rates.size.indptr, np.int32),
-        "size_object": (None if dense else rates.size.indices, np.int32),
-        "size_value": (None if dense else rates.size.data, np.float64),
-        "popular": (state.popular if np.ndim(state.popular) else None, np.float64),
-        "logit": (None if rates.sight is None else rates.by_level[0], np.float64),
-        "extent": (rates.extent, np.float64),
-        **{name: (getattr(state, name), np.float64) for name in ("O", "holders", "shared", "near")},
-        **{name: (getattr(state, name), np.int64) for name in ("labels", "reach")},
-    }
-    found = {name: x if x is None else np.ascontiguousarray(x, dtype) for name, (x, dtype) in arrays.items()}
+    found: dict[str, Any] = {"offsets": table.matchings.offsets, "indptr": table.indptr, "indices": table.indices}
+    if table.full and rates.by_blocks:
+        found |= {"partner": table.partner_numbers, "worth": table.by_partner(rates.match)}
+    else:
+        found["right"] = rates.right
+    if state.half is not None:
+        found |= {"partners": table.partners, "seen": state.half}
+    if isinstance(rates.size, np.ndarray):
+        found["size"] = rates.size
+    else:
+        found |= {"size_first": rates.size.indptr, "size_object": rates.size.indices, "size_value": rates.size.data}
+    if not table.complete:
+        found["near_first"], found["near_object"] = table.neighbour_rows
+    if np.ndim(state.popular):
+        found["popular"] = state.popular
+    if rates.sight is not None:
+        found["logit"] = rates.by_level[0]
+    if rates.extent is not None:
+        found["extent"] = rates.extent
+    found = {name: np.ascontiguousarray(x, _TYPES.get(name, np.float64)) for name, x in found.items()}
     # What sweeps change must be the arrays of the state themselves.
-    assert all(found[name] is getattr(state, name) for name in ("labels", "O", "holders", "shared", "near", "reach"))
-    return found
+    changed = {name: x for name in _CHANGED if (x := getattr(state, name)) is not None}
+    assert all(x.dtype == _TYPES.get(name, np.float64) for name, x in changed.items())
+    return found | changed
 
 
 class Sorted(NamedTuple):
