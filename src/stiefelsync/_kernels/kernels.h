@@ -22,11 +22,32 @@
 #define WIDE
 #endif
 
+/* For what is part of a function with wider registers, and must have them, too. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+static inline int64_t bits_of(double x) {
+    int64_t bits;
+    memcpy(&bits, &x, 8);
+    return bits;
+}
+
+static inline double of_bits(int64_t bits) {
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
 /* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
 double sum_of(const double *x, int64_t n);
 
 /* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for assign_bytes(n, d). */
 size_t assign_bytes(int64_t n, int64_t d);
 void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);
+
+/* For every one of n > q positions, the first two of four columns of `place`, the q nearest others, nearest first and of
+   equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows 2q apart. `memory` is room for nearest_cells(n)
+   doubles, `far` for q. Positions are of single precision, whatever their type. */
+size_t nearest_cells(int64_t n);
+void nearest_others(const double *place, int64_t n, int64_t q, int32_t *near, double *memory, double *far);
 
 #endif
