@@ -1,5 +1,4 @@
-/* Do matches that start side by side end side by side? matching/neighbour_support.py, in the same order of additions; and what
-   third objects say of every match: matching/doubt.py. */
+/* Do matches that start side by side end side by side? matching/neighbour_support.py, in the same order of additions. */
 #include "kernels.h"
 
 #include <math.h>
@@ -158,52 +157,6 @@ API int neighbour_support(const float *coordinates, const int64_t *ends, const i
         const double one = cells[2 * g], two = cells[2 * g + 1];
         const double rounding = rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one));
         agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, which, support + first[g]);
-    }
-    free(memory);
-    return 0;
-}
-
-/* For every match of the points x and y the third objects in which both have a partner, the same one (agree) or not (differ),
-   and those, compared with both, in which only one has (silent). `ends`, (M, 2), pair of objects after pair, those of pair g,
-   (pairs, 2), from start[g] on; `objects`, (m,), those of the points; `silent` and the others are (M,), and zero. */
-API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, const int64_t *start, const int64_t *ends,
-                      const int32_t *objects, int64_t *agree, int64_t *differ, int64_t *silent) {
-    const int64_t M = start[pairs];
-    int64_t *memory = calloc((size_t)(m + 2 + 2 * M + k + 2 + 2 * pairs + 5 * k), 8);
-    if (!memory) return -1;
-    int64_t *first = memory, *partner = first + m + 2, *begin = partner + 2 * M, *other = begin + k + 2;
-    int64_t *with = other + 2 * pairs, *seen[2] = {with + k, with + 2 * k}, *known[2] = {with + 3 * k, with + 4 * k};
-    for (int64_t e = 0; e < 2 * M; e++) first[ends[e] + 2]++;
-    for (int64_t a = 0; a < m; a++) first[a + 2] += first[a + 1];
-    for (int64_t e = 0; e < 2 * M; e++) partner[first[ends[e] + 1]++] = ends[e ^ 1];
-    for (int64_t e = 0; e < 2 * pairs; e++) begin[pair[e] + 2]++;
-    for (int64_t i = 0; i < k; i++) begin[i + 2] += begin[i + 1];
-    for (int64_t e = 0; e < 2 * pairs; e++) other[begin[pair[e] + 1]++] = pair[e ^ 1];
-    for (int64_t g = 0; g < pairs; g++) {
-        for (int side = 0; side < 2; side++) /* objects compared with this one are those marked g + 1 */
-            for (int64_t t = begin[pair[2 * g + side]]; t < begin[pair[2 * g + side] + 1]; t++) known[side][other[t]] = g + 1;
-        for (int64_t e = start[g]; e < start[g + 1]; e++) {
-            const int64_t x = ends[2 * e], y = ends[2 * e + 1];
-            for (int64_t t = first[y]; t < first[y + 1]; t++) {
-                seen[1][objects[partner[t]]] = e + 1;
-                with[objects[partner[t]]] = partner[t];
-            }
-            for (int64_t t = first[x]; t < first[x + 1]; t++) {
-                const int64_t third = partner[t], o = objects[third];
-                seen[0][o] = e + 1;
-                if (third == y) continue;
-                if (seen[1][o] == e + 1) {
-                    agree[e] += with[o] == third;
-                    differ[e] += with[o] != third;
-                } else {
-                    silent[e] += known[1][o] == g + 1;
-                }
-            }
-            for (int64_t t = first[y]; t < first[y + 1]; t++) {
-                const int64_t o = objects[partner[t]];
-                if (partner[t] != x && seen[0][o] != e + 1) silent[e] += known[0][o] == g + 1;
-            }
-        }
     }
     free(memory);
     return 0;
