@@ -208,7 +208,7 @@ ALWAYS_INLINE int measure(Tree t, int64_t leaf, const double *x, const double *y
     for (int l = 0; l < LEAF; l++) {
         Row k;
         for (int s = 0; s < LEAF; s++) {
-            const double a = there[s] - x[l], b = over[s] - y[l];
+            const double a = x[l] - there[s], b = y[l] - over[s];
             key[s][l] = k[s] = of_bits((bits_of(a * a + b * b) & ~mask) + mark[s]);
         }
         nearest[l] = least(least(least(k[0], k[1]), least(k[2], k[3])), least(least(k[4], k[5]), least(k[6], k[7])));

@@ -65,7 +65,8 @@ API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, 
 }
 
 /* Whether both ends, (M, 2), of every match have other matches among those kept, (M,). `degree`, (m,), is zero. */
-API void have_others(int64_t M, const int64_t *ends, const uint8_t *kept, int32_t *degree, uint8_t *others) {
+API int have_others(int64_t M, const int64_t *ends, const uint8_t *kept, int32_t *degree, uint8_t *others) {
     for (int64_t e = 0; e < 2 * M; e++) degree[ends[e]] += kept[e / 2];
     for (int64_t e = 0; e < M; e++) others[e] = (degree[ends[2 * e]] > kept[e]) & (degree[ends[2 * e + 1]] > kept[e]);
+    return 0;
 }

@@ -95,13 +95,21 @@ def witnesses(matchings: Matchings, kept: Bools | None = None) -> Witnesses:
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
-    if (compiled := library()) is not None:
-        return _ask(compiled, matchings, kept)
-    if kept is not None:
-        found = np.zeros((3, matchings.n_matches), dtype=np.int64)
-        asked = witnesses(matchings.keep(kept))
-        found[:, kept] = asked.agree, asked.differ, asked.silent
+    found = np.zeros((3, matchings.n_matches), dtype=np.int64)
+    count = np.ones(matchings.n_matches, dtype=bool) if kept is None else np.asarray(kept, dtype=bool)
+    sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
+    given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count
+    if _compiled("ask_witnesses", sizes, *given, *found):
         return Witnesses(*found)
+    if kept is not None:
+        asked = witnesses(matchings.keep(kept))
+        found[:, count] = asked.agree, asked.differ, asked.silent
+        return Witnesses(*found)
+    return _ask_plainly(matchings)
+
+
+def _ask_plainly(matchings: Matchings) -> Witnesses:
+    """Do what :func:`witnesses` does without the kernel."""
     k, M, ends = max(matchings.n_objects, 1), matchings.n_matches, matchings.endpoints
     objects = matchings.point_objects.astype(np.int64)
     key = np.concatenate([ends[:, 0] * k + objects[ends[:, 1]], ends[:, 1] * k + objects[ends[:, 0]]])
@@ -134,18 +142,14 @@ def witnesses(matchings: Matchings, kept: Bools | None = None) -> Witnesses:
     return Witnesses(agree, differ, silent)
 
 
-def _ask(compiled: Any, matchings: Matchings, kept: Bools | None) -> Witnesses:
-    """Do what :func:`witnesses` does by the compiled kernel."""
-    found = np.zeros((3, matchings.n_matches), dtype=np.int64)
-    given = (
-        np.ascontiguousarray(matchings.pair_objects, np.int32), np.ascontiguousarray(matchings.pair_start, np.int64),
-        np.ascontiguousarray(matchings.endpoints, np.int64),
-        np.ones(matchings.n_matches, dtype=bool) if kept is None else np.ascontiguousarray(kept, np.bool_),
-    )  # fmt: skip
-    sizes = map(ctypes.c_int64, (matchings.n_objects, matchings.n_points, len(given[0])))
-    if compiled.ask_witnesses(*sizes, *(ctypes.c_void_p(address(array)) for array in (*given, *found))):
+def _compiled(name: str, sizes: tuple[int, ...], *arrays: NDArray[Any]) -> bool:
+    """Run a compiled kernel; return whether there is one."""
+    if (compiled := library()) is None:
+        return False
+    places = [np.ascontiguousarray(array) for array in arrays]
+    if getattr(compiled, name)(*map(ctypes.c_int64, sizes), *(ctypes.c_void_p(address(array)) for array in places)):
         raise MemoryError("no memory for the witnesses of matches")
-    return Witnesses(*found)
+    return True
 
 
 def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0) -> Doubt:
@@ -259,10 +263,8 @@ def _rates(matchings: Matchings, kept: Bools, support: Floats) -> Floats | None:
 
 def _others(matchings: Matchings, kept: Bools) -> Bools:
     """Return which matches join two points that both have other matches among those kept, shape (M,)."""
-    if (compiled := library()) is not None:
-        others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
-        arrays = matchings.endpoints, np.ascontiguousarray(kept, np.bool_), degree, others
-        compiled.have_others(ctypes.c_int64(len(kept)), *(ctypes.c_void_p(address(array)) for array in arrays))
+    others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
+    if _compiled("have_others", (len(kept),), matchings.endpoints, np.asarray(kept, dtype=bool), degree, others):
         return others
     counts = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)[matchings.endpoints]
     return np.asarray(np.minimum(counts[:, 0], counts[:, 1]) > kept)

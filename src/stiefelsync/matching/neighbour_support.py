@@ -128,8 +128,8 @@ def is_smooth(support: Floats) -> bool:
     >>> is_smooth(np.array([0.9, 0.1, 0.0, np.nan])), is_smooth(np.array([np.nan]))
     (True, False)
     """
-    known = support[np.isfinite(support)]
-    return len(known) > 0 and bool(np.mean(known >= 0.5) >= _SMOOTH)
+    n = np.count_nonzero(np.isfinite(support))
+    return bool(n > 0 and np.count_nonzero(support >= 0.5) / n >= _SMOOTH)
 
 
 def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
@@ -145,10 +145,10 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
     """
     if not is_smooth(support):
         return None
-    mean = support[np.isfinite(support)].mean()
-    weights = matchings.match_weights * np.where(np.isfinite(support), support, mean)
-    some = support != 0
-    return matchings.keep(some).with_weights(np.maximum(weights, np.finfo(np.float64).tiny)[some])
+    known, some = np.isfinite(support), np.flatnonzero(support)
+    factor = support if known.all() else np.where(known, support, support[known].mean())
+    weights = factor[some] if matchings.weights is None else matchings.weights[some] * factor[some]
+    return matchings.keep(support != 0).with_weights(np.maximum(weights, np.finfo(np.float64).tiny))
 
 
 def _chunks(start: Ints) -> list[slice]:
