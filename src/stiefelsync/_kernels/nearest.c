@@ -273,9 +273,9 @@ ALWAYS_INLINE void ask(Tree t, int64_t own, int64_t mask, int64_t lost, Row *bes
     for (int64_t b = 0; b < t.branches; b++) {
         const int64_t branch = (own / BRANCH + b) % t.branches, first = branch * BRANCH;
         if (bits_of(gap(t.branch, branch, box)) > reach) continue;
-        for (int64_t l = 0; l < BRANCH; l++) boxes[l] = INT64_MAX;
-        for (int64_t l = 0; l < BRANCH && first + l < t.leaves; l++)
-            boxes[l] = (bits_of(gap(t.leaf, first + l, box)) & -BRANCH) + l;
+        const int64_t width = t.leaves - first < BRANCH ? t.leaves - first : BRANCH;
+        for (int64_t l = 0; l < width; l++) boxes[l] = (bits_of(gap(t.leaf, first + l, box)) & -BRANCH) + l;
+        for (int64_t l = width; l < BRANCH; l++) boxes[l] = INT64_MAX;
         for (;;) {
             int64_t next = INT64_MAX;
             for (int64_t l = 0; l < BRANCH; l++) next = boxes[l] < next ? boxes[l] : next;

@@ -106,7 +106,8 @@ static void commonest(const double *re, const double *im, int64_t n, double tole
 WIDE static void agreement(const double *place, const int32_t *near, int64_t n, int64_t columns, const double *z,
                            double rounding, double tolerance, double *restrict off, double *restrict longer,
                            double *restrict each, const int32_t *which, double *support) {
-    const double re = z[0], im = z[1];
+    const double re = z[0], im = z[1], inverse = 1 / tolerance;
+    const int power = bits_of(tolerance) % ((int64_t)1 << 52) == 0; /* of two, so that to multiply by the inverse is exact */
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t last = i + BLOCK < n ? i + BLOCK : n, count = offsets(place, near, i, last, columns, 1, off);
         for (int64_t c = 0; c < count; c++) {
@@ -121,7 +122,8 @@ WIDE static void agreement(const double *place, const int32_t *near, int64_t n, 
             each[c] = left > 0 ? left * left : 0.0;
         }
         for (int64_t c = 0; c < count; c++) {
-            const double part = each[c] / longer[c], share = 1 - sqrt(longer[c] > 0 ? part : 1.0) / tolerance;
+            const double part = each[c] / longer[c], error = sqrt(longer[c] > 0 ? part : 1.0);
+            const double share = 1 - (power ? error * inverse : error / tolerance);
             each[c] = share > 0 ? share : 0.0;
         }
         for (int64_t t = i; t < last; t++)
