@@ -46,6 +46,21 @@ def test_witnesses_are_those_of_the_slow_way_compiled_or_not(problem: Matchings)
         assert list(zip(found.agree.tolist(), found.differ.tolist(), found.silent.tolist(), strict=True)) == expected
 
 
+@given(problems())
+def test_only_matches_that_are_kept_are_asked_and_speak(problem: Matchings) -> None:
+    kept = np.random.default_rng(problem.n_matches).random(problem.n_matches) < 0.7
+    expected, left = np.zeros((problem.n_matches, 3), dtype=int), slow_witnesses(problem.keep(kept))
+    expected[kept] = np.array(left, dtype=int).reshape(-1, 3)
+    degree = np.bincount(problem.endpoints[kept].ravel(), minlength=problem.n_points)
+    others = (degree[problem.endpoints] - kept[:, None] > 0).all(axis=1)
+    for compiled in ("0", "1"):
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("STIEFELSYNC_COMPILED", compiled)
+            found = witnesses(problem, kept)
+            np.testing.assert_array_equal(module._others(problem, kept), others)
+        np.testing.assert_array_equal(np.stack([found.agree, found.differ, found.silent], axis=1), expected)
+
+
 def test_witnesses_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     problem = Matchings.from_labels(np.concatenate([rng.permutation(60)[:40] for _ in range(6)]), [40] * 6)
@@ -153,14 +168,19 @@ def test_third_objects_are_spared_where_they_change_nothing(
     assert (found.odds >= asked.odds).all()
 
 
+def contradicted(level: np.ndarray, kept: np.ndarray, n: int) -> np.ndarray:
+    """Return the share of every level that is not kept, made to fall."""
+    return module._contradicted(np.bincount(level[~kept], minlength=n), np.bincount(level, minlength=n))
+
+
 def test_rates_fall_with_support() -> None:
     level, kept = np.repeat(np.arange(4), 10), np.tile(np.arange(10), 4) >= np.repeat([5, 2, 3, 0], 10)
-    np.testing.assert_allclose(module._contradicted(level, kept, 4), [0.5, 0.25, 0.25, 0], atol=1e-9)
+    np.testing.assert_allclose(contradicted(level, kept, 4), [0.5, 0.25, 0.25, 0], atol=1e-9)
 
 
 def test_a_level_without_matches_counts_with_the_next() -> None:
     level, kept = np.repeat([0, 2], 10), np.tile(np.arange(10), 2) >= np.repeat([5, 2], 10)
-    np.testing.assert_allclose(module._contradicted(level, kept, 4), [0.5, 0.2, 0.2, 0], atol=1e-9)
+    np.testing.assert_allclose(contradicted(level, kept, 4), [0.5, 0.2, 0.2, 0], atol=1e-9)
 
 
 def test_nothing_is_doubted_without_examples() -> None:
@@ -225,7 +245,7 @@ def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
     speak = moving & (degree[problem.endpoints].min(axis=1) - kept > 0)
     levels = np.unique(np.quantile(support[speak & kept], module._LEVELS))
     level = np.searchsorted(levels, np.where(moving, support, np.inf), side="right")
-    share = module._contradicted(level[moving], kept[moving], len(levels) + 1)
+    share = contradicted(level[moving], kept[moving], len(levels) + 1)
     pair = problem.match_pairs
     expected = np.where(moving, share[level], 0.0)
     still = np.isfinite(support) & ~moving
@@ -238,7 +258,7 @@ def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
     assert len(some) > 5
     np.testing.assert_allclose(rates[some] / rates[some[0]], np.array(factor) / factor[0])
     # And in all: the odds of contradiction of that level, less those of well-supported matches, times λ.
-    lost = module._contradicted(level[speak], kept[speak], len(levels) + 1)
+    lost = contradicted(level[speak], kept[speak], len(levels) + 1)
     assert 0 < lost[-1] < lost[0]
     odds = lost[0] / (1 - lost[0]) - lost[-1] / (1 - lost[-1])
     np.testing.assert_allclose(rates[some], odds * np.array(factor))

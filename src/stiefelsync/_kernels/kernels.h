@@ -33,6 +33,21 @@
 /* Eight numbers at a time, wherever they are; each is computed alike, too. */
 typedef double eight_reals __attribute__((vector_size(64), aligned(8), may_alias));
 
+/* For what is part of a function with wider registers, and must have them, too. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+static inline int64_t bits_of(double x) {
+    int64_t bits;
+    memcpy(&bits, &x, 8);
+    return bits;
+}
+
+static inline double of_bits(int64_t bits) {
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
 /* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
 double sum_of(const double *x, int64_t n);
 
@@ -64,5 +79,11 @@ int number_holders(int64_t k, int64_t d, int64_t width, const int64_t *offsets, 
    (n_pairs,). Whether that went well: it does not without memory, or where an object gives a label to two points. */
 int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const uint8_t *partner, const int64_t *labels,
                    int64_t n_pairs, const int32_t *pairs, double *right);
+
+/* For every one of n > q positions, the first two of four columns of `place`, the q nearest others, nearest first and of
+   equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows 2q apart. `memory` is room for nearest_cells(n)
+   doubles, `far` for q. Positions are of single precision, whatever their type. */
+size_t nearest_cells(int64_t n);
+void nearest_others(const double *place, int64_t n, int64_t q, int32_t *near, double *memory, double *far);
 
 #endif

@@ -1,5 +1,4 @@
-/* Do matches that start side by side end side by side? matching/neighbour_support.py, in the same order of additions; and what
-   third objects say of every match: matching/doubt.py. */
+/* Do matches that start side by side end side by side? matching/neighbour_support.py, in the same order of additions. */
 #include "kernels.h"
 
 #include <math.h>
@@ -8,243 +7,158 @@
 #define SCALES 16
 #define ROUNDS 5
 #define EVERY 4
+#define BLOCK 16 /* matches at a time */
 
-#define BLOCK 8 /* positions at a time */
-
-/* Positions of one object along its wider side: `at` that side, `off` the other, `point` their numbers, each with BLOCK - 1
-   cells of nothing after the last; `bucket` has room for n + 1 numbers. */
-typedef struct {
-    double *at, *off;
-    int64_t *point, *bucket;
-} Sweep;
-
-static size_t sweep_cells(int64_t n) { return (size_t)(3 * (n + BLOCK) + n + 1); }
-
-static Sweep sweep_in(void *memory, int64_t n) {
-    Sweep s;
-    s.at = memory;
-    s.off = s.at + n + BLOCK;
-    s.point = (int64_t *)(s.off + n + BLOCK);
-    s.bucket = s.point + n + BLOCK;
-    return s;
-}
-
-/* Sort n positions, (n, 2), along the wider side, equal ones by number: into buckets first, which leaves little to move. */
-static void sort_places(const double *x, int64_t n, Sweep s) {
-    double low[2] = {x[0], x[1]}, high[2] = {x[0], x[1]};
-    for (int64_t i = 0; i < n; i++)
-        for (int c = 0; c < 2; c++) {
-            low[c] = x[2 * i + c] < low[c] ? x[2 * i + c] : low[c];
-            high[c] = x[2 * i + c] > high[c] ? x[2 * i + c] : high[c];
-        }
-    const int wide = high[1] - low[1] > high[0] - low[0];
-    const double width = high[wide] - low[wide], scale = width > 0 && width < INFINITY ? (double)(n - 1) / width : 0.0;
-    memset(s.bucket, 0, (size_t)(n + 1) * 8);
-    for (int64_t i = 0; i < n; i++) s.bucket[(int64_t)((x[2 * i + wide] - low[wide]) * scale) + 1]++;
-    for (int64_t t = 0; t < n; t++) s.bucket[t + 1] += s.bucket[t];
-    for (int64_t i = 0; i < n; i++) s.point[s.bucket[(int64_t)((x[2 * i + wide] - low[wide]) * scale)]++] = i;
+/* The positions of both ends of n matches, (n, 4), of those where they are known; `which` are these. Return how many, or none
+   if all of them are in one place. */
+static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, double *place, int32_t *which) {
+    int64_t known = 0;
+    int apart[2] = {0, 0};
     for (int64_t t = 0; t < n; t++) {
-        const int64_t i = s.point[t];
-        const double at = x[2 * i + wide];
-        int64_t to = t;
-        for (; to > 0 && (s.at[to - 1] > at || (s.at[to - 1] == at && s.point[to - 1] > i)); to--) {
-            s.at[to] = s.at[to - 1];
-            s.off[to] = s.off[to - 1];
-            s.point[to] = s.point[to - 1];
+        double *own = place + 4 * known, nothing = 0.0;
+        for (int c = 0; c < 4; c++) {
+            own[c] = coordinates[2 * ends[2 * t + c / 2] + c % 2];
+            nothing += own[c] - own[c];
         }
-        s.at[to] = at;
-        s.off[to] = x[2 * i + 1 - wide];
-        s.point[to] = i;
+        which[known] = (int32_t)t;
+        if (nothing != 0) continue; /* not a number, or infinite */
+        known++;
+        for (int c = 0; c < 4; c++) apart[c / 2] |= own[c] != place[c];
     }
-    for (int64_t t = n; t < n + BLOCK; t++) {
-        s.at[t] = s.off[t] = INFINITY;
-        s.point[t] = n;
-    }
+    return apart[0] && apart[1] ? known : 0;
 }
 
-/* The q nearest so far, by distance and then by number; a new one is put in its place. */
-static inline void insert(double *far, int64_t *who, int64_t q, double distance, int64_t point) {
-    int64_t t = q - 1;
-    if (distance > far[t] || (distance == far[t] && point > who[t])) return;
-    for (; t > 0 && (distance < far[t - 1] || (distance == far[t - 1] && point < who[t - 1])); t--) {
-        far[t] = far[t - 1];
-        who[t] = who[t - 1];
-    }
-    far[t] = distance;
-    who[t] = point;
+/* From the matches i, ..., last - 1 to every so many of their neighbours, (count, 4), in the one object and the other. */
+ALWAYS_INLINE int64_t offsets(const double *restrict place, const int32_t *restrict near, int64_t i, int64_t last,
+                              int64_t columns, int64_t every, double *restrict off) {
+    double *at = off;
+    for (; i < last; i++)
+        for (int64_t c = 0; c < columns; c += every, at += 4)
+            for (int s = 0; s < 4; s++) at[s] = place[4 * (int64_t)near[i * columns + c] + s] - place[4 * i + s];
+    return (at - off) / 4;
 }
 
-/* For every one of n > q positions, (n, 2), the q nearest others into columns 0, ..., q - 1 of `near`, rows 2q apart. Blocks
-   of others are looked at to both sides until that side alone is farther than the q-th. */
-WIDE static void nearest(const double *x, int64_t n, int64_t q, int64_t *near, Sweep s, double *far) {
-    sort_places(x, n, s);
-    for (int64_t own = 0; own < n; own++) {
-        const int64_t middle = own - own % BLOCK;
-        const double at = s.at[own], off = s.off[own];
-        int64_t *who = near + s.point[own] * 2 * q, left = middle - BLOCK, right = middle + BLOCK, first = middle;
-        for (int64_t t = 0; t < q; t++) {
-            far[t] = INFINITY;
-            who[t] = n;
+/* The ratios of some of the offsets, of those that are not zero, and the number of these. Real and imaginary parts are not put
+   side by side at first: GCC 12 would take them for complex numbers, and fuse products and sums though it was told not to. */
+WIDE static int64_t ratios(const double *place, const int32_t *near, int64_t n, int64_t columns, double *restrict off,
+                           double *restrict real, double *restrict imaginary, double *restrict re, double *restrict im) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = offsets(place, near, i, i + BLOCK < n ? i + BLOCK : n, columns, EVERY, off);
+        for (int64_t c = 0; c < count; c++) {
+            const double ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
+            const double length = ax * ax + bx * bx, a = (ay * ax + by * bx) / length, b = (by * ax - ay * bx) / length;
+            real[c] = length > 0 ? a : 0.0;
+            imaginary[c] = length > 0 ? b : 0.0;
         }
-        for (;;) {
-            double apart[BLOCK];
-            int any = 0;
-            for (int t = 0; t < BLOCK; t++) {
-                const double a = s.at[first + t] - at, b = s.off[first + t] - off;
-                apart[t] = a * a + b * b;
-            }
-            for (int t = 0; t < BLOCK; t++) any |= apart[t] <= far[q - 1];
-            if (any)
-                for (int t = 0; t < BLOCK; t++)
-                    if (apart[t] <= far[q - 1] && first + t != own && first + t < n)
-                        insert(far, who, q, apart[t], s.point[first + t]);
-            const double below = left >= 0 ? at - s.at[left + BLOCK - 1] : INFINITY;
-            const double above = right < n ? s.at[right] - at : INFINITY;
-            const double side = below <= above ? below : above;
-            if ((left < 0 && right >= n) || side * side > far[q - 1]) break;
-            first = below <= above ? left : right;
-            if (below <= above) left -= BLOCK;
-            else right += BLOCK;
+        for (int64_t c = 0; c < count; c++) {
+            re[found] = real[c];
+            im[found] = imaginary[c];
+            found += (real[c] != 0) | (imaginary[c] != 0);
         }
     }
+    return found;
 }
 
-static int64_t cell_of(double re, double im, const double *tangents, const double *squares) {
-    const double a = fabs(re), b = fabs(im), length = re * re + im * im;
-    int64_t turn = 0, scale = 0;
-    for (int t = 0; t < ANGLES / 4; t++) turn += b >= a * tangents[t];
-    if (re < 0) turn = ANGLES / 2 - turn;
-    if (im < 0) turn = (ANGLES - turn) % ANGLES;
-    for (int t = 0; t < SCALES - 1; t++) scale += length >= squares[t];
-    return scale * ANGLES + turn;
+/* The cell of angle and scale of every ratio. */
+WIDE static void cells_of(const double *restrict re, const double *restrict im, int64_t n, const double *restrict tangents,
+                          const double *restrict squares, int64_t *restrict cell) {
+    for (int64_t t = 0; t < n; t++) {
+        const double a = fabs(re[t]), b = fabs(im[t]), length = re[t] * re[t] + im[t] * im[t];
+        int64_t turn = 0, scale = 0;
+        for (int s = 0; s < ANGLES / 4; s++) turn += b >= a * tangents[s];
+        turn = re[t] < 0 ? ANGLES / 2 - turn : turn;
+        turn = im[t] < 0 ? (ANGLES - turn) & (ANGLES - 1) : turn;
+        for (int s = 0; s < SCALES - 1; s++) scale += length >= squares[s];
+        cell[t] = scale * ANGLES + turn;
+    }
 }
 
-/* The mean of the ratios, (n, 2), around the fullest cell of angle and scale. */
-static void commonest(const double *ratio, int64_t n, double tolerance, const double *tangents, const double *squares,
+/* The mean of n ratios around the fullest of the cells they are in. */
+static void commonest(const double *re, const double *im, int64_t n, double tolerance, const int64_t *cell,
                       const double *centres, double *z) {
     int64_t votes[ANGLES * SCALES] = {0}, best = 0;
-    for (int64_t t = 0; t < n; t++) votes[cell_of(ratio[2 * t], ratio[2 * t + 1], tangents, squares)]++;
+    for (int64_t t = 0; t < n; t++) votes[cell[t]]++;
     for (int64_t t = 1; t < ANGLES * SCALES; t++)
         if (votes[t] > votes[best]) best = t;
     z[0] = centres[2 * best];
     z[1] = centres[2 * best + 1];
     for (int round = 0; round < ROUNDS; round++) {
-        const double reach = tolerance * tolerance * (z[0] * z[0] + z[1] * z[1]);
-        double re = 0.0, im = 0.0, count = 0.0;
-        for (int64_t t = 0; t < n; t++) {
-            const double a = ratio[2 * t] - z[0], b = ratio[2 * t + 1] - z[1];
-            if (a * a + b * b > reach) continue;
-            re += ratio[2 * t];
-            im += ratio[2 * t + 1];
-            count += 1.0;
+        const double x = z[0], y = z[1], reach = tolerance * tolerance * (x * x + y * y);
+        double real = 0.0, imaginary = 0.0;
+        int64_t count = 0;
+        for (int64_t t = 0; t < n; t++) { /* adding zeros is quicker than a branch that cannot be foreseen */
+            const double a = re[t] - x, b = im[t] - y;
+            const int64_t near = -(int64_t)(a * a + b * b <= reach);
+            real += of_bits(bits_of(re[t]) & near);
+            imaginary += of_bits(bits_of(im[t]) & near);
+            count -= near;
         }
         if (count > 0) {
-            z[0] = re / count;
-            z[1] = im / count;
+            z[0] = real / (double)count;
+            z[1] = imaginary / (double)count;
         }
+        if (z[0] == x && z[1] == y) break; /* and so it stays */
     }
 }
 
-static double agreement(const double *x, const double *y, int64_t i, int64_t j, const double *z, double rounding,
-                        double tolerance) {
-    const double ax = x[2 * j] - x[2 * i], bx = x[2 * j + 1] - x[2 * i + 1];
-    const double ay = y[2 * j] - y[2 * i], by = y[2 * j + 1] - y[2 * i + 1];
-    const double ex = ax * z[0] - bx * z[1], fx = ax * z[1] + bx * z[0];
-    const double one = ex * ex + fx * fx, two = ay * ay + by * by, longer = one > two ? one : two;
-    double difference = (ay - ex) * (ay - ex) + (by - fx) * (by - fx);
-    if (rounding > 0) {
-        const double left = sqrt(difference) - rounding;
-        difference = left > 0 ? left * left : 0.0;
+/* The mean agreement of each of n matches with its neighbours. */
+WIDE static void agreement(const double *place, const int32_t *near, int64_t n, int64_t columns, const double *z,
+                           double rounding, double tolerance, double *restrict off, double *restrict longer,
+                           double *restrict each, const int32_t *which, double *support) {
+    const double re = z[0], im = z[1], inverse = 1 / tolerance;
+    const int power = bits_of(tolerance) % ((int64_t)1 << 52) == 0; /* of two, so that to multiply by the inverse is exact */
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t last = i + BLOCK < n ? i + BLOCK : n, count = offsets(place, near, i, last, columns, 1, off);
+        for (int64_t c = 0; c < count; c++) {
+            const double ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
+            const double ex = ax * re - bx * im, fx = ax * im + bx * re;
+            const double one = ex * ex + fx * fx, two = ay * ay + by * by;
+            longer[c] = one > two ? one : two;
+            each[c] = (ay - ex) * (ay - ex) + (by - fx) * (by - fx);
+        }
+        for (int64_t c = 0; rounding > 0 && c < count; c++) {
+            const double left = sqrt(each[c]) - rounding;
+            each[c] = left > 0 ? left * left : 0.0;
+        }
+        for (int64_t c = 0; c < count; c++) {
+            const double part = each[c] / longer[c], error = sqrt(longer[c] > 0 ? part : 1.0);
+            const double share = 1 - (power ? error * inverse : error / tolerance);
+            each[c] = share > 0 ? share : 0.0;
+        }
+        for (int64_t t = i; t < last; t++)
+            support[which[t]] = sum_of(each + (t - i) * columns, columns) / (double)columns;
     }
-    const double share = 1 - sqrt(longer > 0 ? difference / longer : 1.0) / tolerance;
-    return share > 0 ? share : 0.0;
 }
 
-/* The support of matches between the positions x and y, (n, 2), of several pairs of objects, those of pair g being
-   first[g], ..., first[g + 1] - 1, more than q each; cells, (groups, 2), are those of the grids. */
-API int neighbour_support(const double *x, const double *y, const int64_t *first, int64_t groups, int64_t q, double tolerance,
-                          const double *cells, double rounded, const double *tangents, const double *squares,
-                          const double *centres, double *support) {
+/* The support of matches, (M,), between the points `ends`, (M, 2), of several pairs of objects, those of pair g being
+   first[g], ..., first[g + 1] - 1; `cells`, (groups, 2), are those of the grids. What is unknown is left alone. */
+API int neighbour_support(const float *coordinates, const int64_t *ends, const int64_t *first, int64_t groups, int64_t q,
+                          double tolerance, const double *cells, double rounded, const double *tangents,
+                          const double *squares, const double *centres, double *support) {
     int64_t most = 0;
     for (int64_t g = 0; g < groups; g++) most = first[g + 1] - first[g] > most ? first[g + 1] - first[g] : most;
-    const int64_t columns = 2 * q, some = (columns + EVERY - 1) / EVERY;
-    const size_t room = sweep_cells(most);
-    double *memory = malloc((room + (size_t)(most * (columns + 2 * some) + q + columns)) * 8);
+    if (most <= q) return 0;
+    const int64_t columns = 2 * q, some = (columns + EVERY - 1) / EVERY, block = BLOCK * columns;
+    const size_t room = nearest_cells(most);
+    double *memory = malloc((room + (size_t)(most * (4 + q + 3 * some + 1) + 2 + q + 6 * block)) * 8);
     if (!memory) return -1;
-    int64_t *near = (int64_t *)(memory + room);
-    double *ratio = (double *)(near + most * columns), *far = ratio + most * some * 2, *each = far + q;
+    double *place = memory + room, *re = place + 4 * most, *im = re + most * some + 1, *far = im + most * some + 1;
+    double *off = far + q, *longer = off + 4 * block, *each = longer + block;
+    int64_t *cell = (int64_t *)(each + block);
+    int32_t *near = (int32_t *)(cell + most * some), *which = near + most * columns;
     for (int64_t g = 0; g < groups; g++) {
-        const double *a = x + 2 * first[g], *b = y + 2 * first[g];
-        const int64_t n = first[g + 1] - first[g];
-        int64_t found = 0;
+        const int64_t n = places(coordinates, ends + 2 * first[g], first[g + 1] - first[g], place, which);
         double z[2];
-        nearest(a, n, q, near, sweep_in(memory, n), far);
-        nearest(b, n, q, near + q, sweep_in(memory, n), far);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t c = 0; c < columns; c += EVERY) {
-                const int64_t j = near[i * columns + c];
-                const double ax = a[2 * j] - a[2 * i], bx = a[2 * j + 1] - a[2 * i + 1], length = ax * ax + bx * bx;
-                const double ay = b[2 * j] - b[2 * i], by = b[2 * j + 1] - b[2 * i + 1];
-                if (!(length > 0)) continue;
-                const double re = (ay * ax + by * bx) / length, im = (by * ax - ay * bx) / length;
-                if (re == 0 && im == 0) continue;
-                ratio[2 * found] = re;
-                ratio[2 * found++ + 1] = im;
-            }
-        commonest(ratio, found, tolerance, tangents, squares, centres, z);
+        if (n <= q) continue;
+        nearest_others(place, n, q, near, memory, far);
+        nearest_others(place + 2, n, q, near + q, memory, far);
+        const int64_t found = ratios(place, near, n, columns, off, longer, each, re, im);
+        cells_of(re, im, found, tangents, squares, cell);
+        commonest(re, im, found, tolerance, cell, centres, z);
         const double one = cells[2 * g], two = cells[2 * g + 1];
         const double rounding = rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one));
-        for (int64_t i = 0; i < n; i++) {
-            for (int64_t c = 0; c < columns; c++)
-                each[c] = agreement(a, b, i, near[i * columns + c], z, rounding, tolerance);
-            support[first[g] + i] = sum_of(each, columns) / (double)columns;
-        }
-    }
-    free(memory);
-    return 0;
-}
-
-/* For every match of the points x and y the third objects in which both have a partner, the same one (agree) or not (differ),
-   and those, compared with both, in which only one has (silent). `ends`, (M, 2), pair of objects after pair, those of pair g,
-   (pairs, 2), from start[g] on; `objects`, (m,), those of the points; `silent` and the others are (M,), and zero. */
-API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, const int64_t *start, const int64_t *ends,
-                      const int32_t *objects, int64_t *agree, int64_t *differ, int64_t *silent) {
-    const int64_t M = start[pairs];
-    int64_t *memory = calloc((size_t)(m + 2 + 2 * M + k + 2 + 2 * pairs + 5 * k), 8);
-    if (!memory) return -1;
-    int64_t *first = memory, *partner = first + m + 2, *begin = partner + 2 * M, *other = begin + k + 2;
-    int64_t *with = other + 2 * pairs, *seen[2] = {with + k, with + 2 * k}, *known[2] = {with + 3 * k, with + 4 * k};
-    for (int64_t e = 0; e < 2 * M; e++) first[ends[e] + 2]++;
-    for (int64_t a = 0; a < m; a++) first[a + 2] += first[a + 1];
-    for (int64_t e = 0; e < 2 * M; e++) partner[first[ends[e] + 1]++] = ends[e ^ 1];
-    for (int64_t e = 0; e < 2 * pairs; e++) begin[pair[e] + 2]++;
-    for (int64_t i = 0; i < k; i++) begin[i + 2] += begin[i + 1];
-    for (int64_t e = 0; e < 2 * pairs; e++) other[begin[pair[e] + 1]++] = pair[e ^ 1];
-    for (int64_t g = 0; g < pairs; g++) {
-        for (int side = 0; side < 2; side++) /* objects compared with this one are those marked g + 1 */
-            for (int64_t t = begin[pair[2 * g + side]]; t < begin[pair[2 * g + side] + 1]; t++) known[side][other[t]] = g + 1;
-        for (int64_t e = start[g]; e < start[g + 1]; e++) {
-            const int64_t x = ends[2 * e], y = ends[2 * e + 1];
-            for (int64_t t = first[y]; t < first[y + 1]; t++) {
-                seen[1][objects[partner[t]]] = e + 1;
-                with[objects[partner[t]]] = partner[t];
-            }
-            for (int64_t t = first[x]; t < first[x + 1]; t++) {
-                const int64_t third = partner[t], o = objects[third];
-                seen[0][o] = e + 1;
-                if (third == y) continue;
-                if (seen[1][o] == e + 1) {
-                    agree[e] += with[o] == third;
-                    differ[e] += with[o] != third;
-                } else {
-                    silent[e] += known[1][o] == g + 1;
-                }
-            }
-            for (int64_t t = first[y]; t < first[y + 1]; t++) {
-                const int64_t o = objects[partner[t]];
-                if (partner[t] != x && seen[0][o] != e + 1) silent[e] += known[0][o] == g + 1;
-            }
-        }
+        agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, which, support + first[g]);
     }
     free(memory);
     return 0;

@@ -180,13 +180,13 @@ class MatchArrays:
         chosen = np.asarray(mask, dtype=bool)
         if chosen.shape != (self.n_matches,):
             raise InputError(f"the mask must have one entry per match ({self.n_matches}), got shape {chosen.shape}")
-        counts = np.bincount(self.match_pairs[chosen], minlength=len(self.pair_objects))
-        left = counts > 0
+        counts = np.add.reduceat(chosen, self.pair_start[:-1], dtype=np.int64)
+        left, rows = counts > 0, np.flatnonzero(chosen)
         return self._with(
             pair_objects=self.pair_objects[left],
             pair_start=np.append(0, np.cumsum(counts[left], dtype=np.int64)),
-            indices=self.indices[chosen],
-            weights=None if self.weights is None else self.weights[chosen],
+            indices=self.indices[rows],
+            weights=None if self.weights is None else self.weights[rows],
             repair=None,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["merge_near", "representatives", "resolution"]
 Ints = NDArray[np.int64]
 
 _FEW, _MOST, _ON_GRID = 20, 0.95, 0.01  # points that show a grid, the share of them on it, and how near in cells
+_POINTS_PER_CHUNK = 8_000  # arrays that stay in the cache
 
 
 def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
@@ -147,19 +149,40 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     >>> resolution(np.concatenate([cells, np.sqrt(cells)]), np.array([30, 30])).tolist()
     [8.0, 0.0]
     """
-    cell = np.zeros(len(sizes))
-    for o, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes, dtype=np.int64).tolist(), strict=True)):
-        known = np.asarray(coordinates[last - size : last], dtype=np.float64)
-        known = known[np.isfinite(known).all(axis=1)]
-        if len(known) < _FEW:
-            continue
-        found = []
-        for column in known.T:
-            values = np.unique(column)
-            gaps = np.diff(values)
-            size, often = np.unique(gaps.round(6), return_counts=True)
-            unit = float(size[often.argmax()]) if len(size) else 0.0
-            steps = (column - values[0]) / unit if unit > 0 else np.full(len(column), 0.5)
-            found.append(unit if np.mean(np.abs(steps - np.rint(steps)) < _ON_GRID) >= _MOST else 0.0)
-        cell[o] = min(found)
+    known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
+    counts = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[known], minlength=len(sizes))
+    cell, enough = np.zeros(len(sizes)), np.flatnonzero(counts >= _FEW)
+    some, start = coordinates[known & np.repeat(counts >= _FEW, sizes)], np.append(0, np.cumsum(counts[enough]))
+    chunks = np.flatnonzero(np.diff(start[:-1] // _POINTS_PER_CHUNK, prepend=-1)).tolist()
+    for a, b in pairwise([*chunks, len(enough)]):
+        x, y = some[start[a] : start[b]].T
+        first = start[a : b + 1] - start[a]
+        cell[enough[a:b]] = np.minimum(_steps(x, first), _steps(y, first))
     return cell
+
+
+def _steps(column: NDArray[Any], start: Ints) -> NDArray[np.float64]:
+    """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0; shape (g,)."""
+    first, counts = start[:-1], np.diff(start)
+    values = _sorted(column, start).astype(np.float64)
+    gaps = np.diff(values, append=np.inf)
+    gaps[start[1:] - 1] = np.inf  # between groups; neither these count nor gaps of zero
+    gaps = _sorted(np.where(gaps > 0, gaps.round(6), np.inf), start)
+    equal = np.flatnonzero((gaps[1:] == gaps[:-1]) & np.isfinite(gaps[1:]))
+    runs = np.flatnonzero(np.diff(equal, prepend=-2) > 1)
+    often, size = np.diff(runs, append=len(equal)), gaps[equal[runs]]
+    owner = np.searchsorted(start, equal[runs], side="right") - 1
+    order = np.lexsort((-size, often))
+    unit = np.where(np.isfinite(gaps[first]), gaps[first], 0.0)  # the smallest, where all are different
+    unit[owner[order]] = size[order]  # the last is the commonest, and of equally common ones the smallest
+    steps = (values - np.repeat(values[first], counts)) / np.repeat(np.where(unit > 0, unit, np.nan), counts)
+    on_grid = np.add.reduceat(np.abs(steps - np.rint(steps)) < _ON_GRID, first, dtype=np.int64)
+    return np.where(on_grid / counts >= _MOST, unit, 0.0)
+
+
+def _sorted(values: NDArray[Any], start: Ints) -> NDArray[Any]:
+    """Return values, (n,), with every group sorted."""
+    values = values.copy()
+    for a, b in pairwise(start.tolist()):
+        values[a:b].sort()
+    return values

@@ -71,8 +71,13 @@ class Doubt:
     hopeless: Bools
 
 
-def witnesses(matchings: Matchings) -> Witnesses:
+def witnesses(matchings: Matchings, kept: Bools | None = None) -> Witnesses:
     """Ask for every match the third objects in which one of its points, or both, have a partner.
+
+    Parameters
+    ----------
+    kept : (M,) bool, optional
+        The matches that count: of others there is nothing to say, and they say nothing.
 
     Notes
     -----
@@ -90,8 +95,21 @@ def witnesses(matchings: Matchings) -> Witnesses:
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
-    if (compiled := library()) is not None:
-        return _ask(compiled, matchings)
+    found = np.zeros((3, matchings.n_matches), dtype=np.int64)
+    count = np.ones(matchings.n_matches, dtype=bool) if kept is None else np.asarray(kept, dtype=bool)
+    sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
+    given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count
+    if _compiled("ask_witnesses", sizes, *given, *found):
+        return Witnesses(*found)
+    if kept is not None:
+        asked = witnesses(matchings.keep(kept))
+        found[:, count] = asked.agree, asked.differ, asked.silent
+        return Witnesses(*found)
+    return _ask_plainly(matchings)
+
+
+def _ask_plainly(matchings: Matchings) -> Witnesses:
+    """Do what :func:`witnesses` does without the kernel."""
     k, M, ends = max(matchings.n_objects, 1), matchings.n_matches, matchings.endpoints
     objects = matchings.point_objects.astype(np.int64)
     key = np.concatenate([ends[:, 0] * k + objects[ends[:, 1]], ends[:, 1] * k + objects[ends[:, 0]]])
@@ -124,17 +142,14 @@ def witnesses(matchings: Matchings) -> Witnesses:
     return Witnesses(agree, differ, silent)
 
 
-def _ask(compiled: Any, matchings: Matchings) -> Witnesses:
-    """Do what :func:`witnesses` does by the compiled kernel."""
-    agree, differ, silent = found = np.zeros((3, matchings.n_matches), dtype=np.int64)
-    given = (
-        np.ascontiguousarray(matchings.pair_objects, np.int32), np.ascontiguousarray(matchings.pair_start, np.int64),
-        np.ascontiguousarray(matchings.endpoints, np.int64), np.ascontiguousarray(matchings.point_objects, np.int32),
-    )  # fmt: skip
-    sizes = map(ctypes.c_int64, (matchings.n_objects, matchings.n_points, len(given[0])))
-    if compiled.ask_witnesses(*sizes, *(ctypes.c_void_p(address(array)) for array in (*given, *found))):
+def _compiled(name: str, sizes: tuple[int, ...], *arrays: NDArray[Any]) -> bool:
+    """Run a compiled kernel; return whether there is one."""
+    if (compiled := library()) is None:
+        return False
+    places = [np.ascontiguousarray(array) for array in arrays]
+    if getattr(compiled, name)(*map(ctypes.c_int64, sizes), *(ctypes.c_void_p(address(array)) for array in places)):
         raise MemoryError("no memory for the witnesses of matches")
-    return Witnesses(agree, differ, silent)
+    return True
 
 
 def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0) -> Doubt:
@@ -186,68 +201,87 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     """
     if not 0 < harm < np.inf:
         raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
-    pair, n_pairs, inside = matchings.match_pairs, len(matchings.pair_objects), np.flatnonzero(kept)
     odds, judged = np.where(kept, 0.0, np.inf), np.zeros(len(kept), dtype=bool)
     rates = _rates(matchings, kept, support)
     if rates is not None:
-        odds[inside] = _UNCAUGHT * rates[inside]
-        if _worth(pair, odds, kept, n_pairs):
-            asked = witnesses(matchings.keep(kept))
-            odds[inside] *= 0.5 ** np.minimum(asked.agree, 1000)  # beyond that zero, and infinite odds times zero
-            judged[inside] = np.isfinite(support[inside]) & (asked.agree + asked.differ + asked.silent > 0)
+        odds = np.where(kept, _UNCAUGHT * rates, np.inf)
+        if _worth(matchings, odds, kept):
+            asked = witnesses(matchings, kept)
+            # Beyond a thousand that is zero, and infinite odds times zero.
+            odds *= (0.5 ** np.arange(1001))[np.minimum(asked.agree, 1000)]
+            judged = kept & np.isfinite(support) & (asked.agree + asked.differ + asked.silent > 0)
     wrong = 1 - 1 / (1 + odds)
-    judged &= bool(len(inside)) and wrong[inside].mean() >= CLEAN
-    hopeless = _mean(pair, wrong, kept & ~(judged & (odds > 1)), n_pairs) > HOPELESS
+    judged &= bool(kept.any()) and wrong[kept].mean() >= CLEAN
+    hopeless = _mean(matchings, wrong, kept & ~(judged & (odds > 1))) > HOPELESS
     doubtful = judged & (odds * harm > 1)
-    return Doubt(kept & (doubtful | hopeless[pair]), odds, _mean(pair, wrong, np.ones_like(kept), n_pairs), hopeless)
+    everywhere = _mean(matchings, wrong, np.ones_like(kept))
+    return Doubt(kept & (doubtful | hopeless[matchings.match_pairs]), odds, everywhere, hopeless)
 
 
-def _worth(pair: Ints, odds: Floats, kept: Bools, n_pairs: int) -> bool:
+def _worth(matchings: Matchings, odds: Floats, kept: Bools) -> bool:
     """Return whether anything could be doubted by these odds, which third objects only lower."""
     wrong = 1 - 1 / (1 + odds)
-    return bool(wrong[kept].mean() >= CLEAN or (_mean(pair, wrong, kept, n_pairs) > HOPELESS).any())
+    return bool(wrong[kept].mean() >= CLEAN or (_mean(matchings, wrong, kept) > HOPELESS).any())
 
 
-def _mean(group: Ints, values: Floats, which: Bools, n: int) -> Floats:
-    """Return the mean of some of the values in every group, 0 where there is none; shape (n,)."""
-    return np.bincount(group[which], values[which], n) / np.maximum(np.bincount(group[which], minlength=n), 1)
+def _mean(matchings: Matchings, values: Floats, which: Bools) -> Floats:
+    """Return the mean of some of the values of every pair's matches, 0 where there is none; shape (P,)."""
+    return _sums(matchings, np.where(which, values, 0.0)) / np.maximum(_counts(matchings, which), 1)
+
+
+def _sums(matchings: Matchings, values: Floats) -> Floats:
+    """Return the sum of the values of every pair's matches, shape (P,)."""
+    return np.asarray(np.bincount(matchings.match_pairs, values, len(matchings.pair_objects)), dtype=np.float64)
+
+
+def _counts(matchings: Matchings, which: Bools) -> Ints:
+    """Return how many of these are matches of every pair, shape (P,)."""
+    return np.asarray(np.add.reduceat(which, matchings.pair_start[:-1], dtype=np.int64))
 
 
 def _rates(matchings: Matchings, kept: Bools, support: Floats) -> Floats | None:
     """Return (ρ(s) - ρ(∞))·λ for every match, shape (M,), 0 where its support is unknown; None if too few speak."""
-    pair, n_pairs = matchings.match_pairs, len(matchings.pair_objects)
-    degree = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)
-    others = degree[matchings.endpoints].min(axis=1, initial=matchings.n_matches) - kept
     known = np.isfinite(support)
     moving = known & (support > 0)
-    speak = moving & (others > 0)
+    speak = moving & _others(matchings, kept)
     if np.count_nonzero(speak & kept) < _FEW:
         return None
     levels = np.unique(np.quantile(support[speak & kept], _LEVELS))
-    level = np.searchsorted(levels, np.where(moving, support, np.inf), side="right")
-    odds = _contradicted(level[speak], kept[speak], len(levels) + 1)
+    level, n = np.zeros(len(support), dtype=np.uint8), len(levels) + 1
+    for least in levels.tolist():  # quicker than a search for every one
+        level += support >= least
+    level = np.where(moving, level, np.where(known, np.uint8(n), np.uint8(n + 1)))
+    counts = np.bincount(4 * level + np.uint8(2) * speak + ~kept, minlength=4 * n + 8).reshape(n + 2, 2, 2)
+    odds = _contradicted(counts[:n, 1, 1], counts[:n, 1].sum(axis=1))
     odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
-    expected = _contradicted(level[moving], kept[moving], len(levels) + 1)[level]
-    still = known & ~moving
-    expected[still] = np.mean(~kept[still]) if still.any() else 0.0
-    found, due = (np.bincount(pair[known], values[known], n_pairs) for values in (~kept, expected))
-    rates = (odds[level] * ((found + _PRIOR) / (due + _PRIOR))[pair]) * known
-    rates[still] = np.inf
-    return np.asarray(rates)
+    expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
+    still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
+    found, due = _counts(matchings, known & ~kept), _sums(matchings, np.append(expected, [still, 0.0])[level])
+    surprise = (found + _PRIOR) / (due + _PRIOR)
+    return np.asarray(np.append(odds, [np.inf, 0.0])[level] * surprise[matchings.match_pairs])
 
 
-def _contradicted(level: Ints, kept: Bools, n: int) -> Floats:
-    """Return the share of matches of every level that are not kept, made to fall from level to level; shape (n,).
+def _others(matchings: Matchings, kept: Bools) -> Bools:
+    """Return which matches join two points that both have other matches among those kept, shape (M,)."""
+    others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
+    if _compiled("have_others", (len(kept),), matchings.endpoints, np.asarray(kept, dtype=bool), degree, others):
+        return others
+    counts = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)[matchings.endpoints]
+    return np.asarray(np.minimum(counts[:, 0], counts[:, 1]) > kept)
+
+
+def _contradicted(lost: Ints, all_: Ints) -> Floats:
+    """Return the share of matches of every level that are lost, made to fall from level to level; all shape (n,).
 
     Neighbouring levels that rise are pooled, which is isotonic regression.
     """
     shares: list[list[float]] = []
-    for lost, all_ in zip(np.bincount(level[~kept], minlength=n), np.bincount(level, minlength=n), strict=True):
-        shares.append([float(lost), float(all_) + 1e-9, 1])
+    for one, of in zip(lost.tolist(), all_.tolist(), strict=True):
+        shares.append([float(one), float(of) + 1e-9, 1])
         while len(shares) > 1 and shares[-2][0] * shares[-1][1] <= shares[-1][0] * shares[-2][1]:
             last = shares.pop()
             shares[-1] = [a + b for a, b in zip(shares[-1], last, strict=True)]
-    return np.repeat([min(lost / all_, 0.99) for lost, all_, _ in shares], [int(count) for *_, count in shares])
+    return np.repeat([min(one / of, 0.99) for one, of, _ in shares], [int(count) for *_, count in shares])
 
 
 def _ranges(start: Ints, counts: Ints) -> tuple[Ints, Ints]:

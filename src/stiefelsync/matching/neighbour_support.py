@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +76,8 @@ def neighbour_support(
 
     Notes
     -----
-    The kernel sweeps along the wider side of an object, O(√(n·neighbours)) for each of a pair's n matches where points
-    are spread evenly; without it a tree is asked, O(neighbours + log M). In chunks of pairs, on threads.
+    A tree is asked, O(neighbours + log n) for each of a pair's n matches. The kernel's has leaves of eight matches,
+    which ask together, O(neighbours + n / 2000). In chunks of pairs, on threads.
 
     Turning, moving or scaling the points of an object changes next to nothing. It takes smooth motion for granted, as
     of images of surfaces: three quarters of the matches of photographs have a support above .6. Of points that move at
@@ -98,28 +99,20 @@ def neighbour_support(
         raise InputError("these matches have no coordinates; their neighbours are unknown")
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
-    place = np.asarray(matchings.coordinates, dtype=np.float64)
-    x, y = (place[ends] for ends in matchings.endpoints.T)
-    known = np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1))
-    pair = matchings.match_pairs[known]
-    known = known[_spread_out(x[known], pair) & _spread_out(y[known], pair)]
-    pair = matchings.match_pairs[known]
-    known = known[np.bincount(pair, minlength=1)[pair] > neighbours]
-    support = np.full(matchings.n_matches, np.nan)
-    cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
+    place, start = np.ascontiguousarray(matchings.coordinates, np.float32), matchings.pair_start
+    cell = resolution(place, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
+    cells, support = cell[matchings.pair_objects], np.full(matchings.n_matches, np.nan)
 
-    def judged(chunk: slice) -> Floats:
-        some = known[chunk]
-        pairs = matchings.match_pairs[some]
-        first = np.flatnonzero(np.diff(pairs, prepend=-1))
-        cells = cell[matchings.pair_objects[pairs[first]]]
-        return _support(x[some], y[some], np.append(first, len(some)), neighbours, tolerance, cells)
+    def judged(pairs: slice) -> Floats:
+        first = start[pairs.start : pairs.stop + 1]
+        ends = matchings.endpoints[first[0] : first[-1]]
+        return _support(place, ends, first - first[0], neighbours, tolerance, cells[pairs])
 
-    chunks = _chunks(matchings.match_pairs[known])
+    chunks = _chunks(start)
     with ThreadPoolExecutor(min(len(chunks), workers()) or 1) as pool:
-        for chunk, found in zip(chunks, pool.map(judged, chunks), strict=True):
-            support[known[chunk]] = found
-            if progress is not None and progress(chunk.stop, len(known)):
+        for pairs, found in zip(chunks, pool.map(judged, chunks), strict=True):
+            support[start[pairs.start] : start[pairs.stop]] = found
+            if progress is not None and progress(int(start[pairs.stop]), len(support)):
                 pool.shutdown(cancel_futures=True)
                 break
     return support
@@ -135,8 +128,8 @@ def is_smooth(support: Floats) -> bool:
     >>> is_smooth(np.array([0.9, 0.1, 0.0, np.nan])), is_smooth(np.array([np.nan]))
     (True, False)
     """
-    known = support[np.isfinite(support)]
-    return len(known) > 0 and bool(np.mean(known >= 0.5) >= _SMOOTH)
+    n = np.count_nonzero(np.isfinite(support))
+    return bool(n > 0 and np.count_nonzero(support >= 0.5) / n >= _SMOOTH)
 
 
 def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
@@ -152,10 +145,49 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
     """
     if not is_smooth(support):
         return None
-    mean = support[np.isfinite(support)].mean()
-    weights = matchings.match_weights * np.where(np.isfinite(support), support, mean)
-    some = support != 0
-    return matchings.keep(some).with_weights(np.maximum(weights, np.finfo(np.float64).tiny)[some])
+    known, some = np.isfinite(support), np.flatnonzero(support)
+    factor = support if known.all() else np.where(known, support, support[known].mean())
+    weights = factor[some] if matchings.weights is None else matchings.weights[some] * factor[some]
+    return matchings.keep(support != 0).with_weights(np.maximum(weights, np.finfo(np.float64).tiny))
+
+
+def _chunks(start: Ints) -> list[slice]:
+    """Split pairs, whose matches begin at `start`, (P + 1,), into runs of about `_MATCHES_PER_CHUNK` matches."""
+    first = np.flatnonzero(np.diff(start[:-1] // _MATCHES_PER_CHUNK, prepend=-1))
+    return [slice(a, b) for a, b in pairwise([*first.tolist(), len(start) - 1])]
+
+
+def _support(place: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+    """Return the support of matches between the points `ends`, (n, 2), pair after pair from `first`, (g + 1,); or NaN.
+
+    Positions in cells of a grid, shape (g, 2), are uncertain by that much.
+    """
+    if (compiled := library()) is None:
+        return _support_plainly(place, ends, first, neighbours, tolerance, cells)
+    support = np.full(len(ends), np.nan)
+    given = [np.ascontiguousarray(array) for array in (place, ends, first, cells)]
+    at_place, at_ends, at_first, at_cells, *others = (
+        ctypes.c_void_p(address(array)) for array in (*given, _TANGENTS, _SQUARES, _CENTRES, support)
+    )
+    pairs, asked = ctypes.c_int64(len(first) - 1), ctypes.c_int64(neighbours)
+    much = ctypes.c_double(tolerance), at_cells, ctypes.c_double(_ROUNDED)
+    if compiled.neighbour_support(at_place, at_ends, at_first, pairs, asked, *much, *others):
+        raise MemoryError("no memory for the neighbours of matches")
+    return support
+
+
+def _support_plainly(place: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+    """Do the same without the kernel."""
+    x, y = (place[end].astype(np.float64) for end in ends.T)
+    group, support = np.repeat(np.arange(len(cells)), np.diff(first)), np.full(len(ends), np.nan)
+    known = np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1))
+    known = known[_spread_out(x[known], group[known]) & _spread_out(y[known], group[known])]
+    known = known[np.bincount(group[known], minlength=1)[group[known]] > neighbours]
+    if len(known):
+        first = np.flatnonzero(np.diff(group[known], prepend=-1, append=len(cells)))
+        cells = cells[group[known[first[:-1]]]]
+        support[known] = _agreement(x[known], y[known], first, neighbours, tolerance, cells)
+    return support
 
 
 def _spread_out(x: Floats, pair: Ints) -> NDArray[np.bool_]:
@@ -165,32 +197,11 @@ def _spread_out(x: Floats, pair: Ints) -> NDArray[np.bool_]:
     return (np.bincount(pair[different], minlength=int(pair.max(initial=0)) + 1) > 0)[pair]
 
 
-def _chunks(pair: Ints) -> list[slice]:
-    """Split matches sorted by pair into runs of whole pairs, about `_MATCHES_PER_CHUNK` each."""
-    starts = np.flatnonzero(np.diff(pair, prepend=-1))
-    first = starts[np.flatnonzero(np.diff(starts // _MATCHES_PER_CHUNK, prepend=-1))]
-    return [slice(a, b) for a, b in pairwise([*first.tolist(), len(pair)])]
+def _agreement(x: Floats, y: Floats, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+    """Return how far matches of known positions, (n, 2), agree with their neighbours.
 
-
-def _support(x: Floats, y: Floats, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
-    """Return the support of matches between the positions x and y, (n, 2), pair after pair from `first`, (g + 1,).
-
-    Positions in cells of a grid, shape (g, 2), are uncertain by that much.
+    The same sums as the kernel's in the same order, by real numbers, which no processor fuses.
     """
-    if (compiled := library()) is None:
-        return _support_plainly(x, y, first, neighbours, tolerance, cells)
-    support = np.empty(len(x))
-    arrays = [np.ascontiguousarray(array) for array in (x, y, first, cells, _TANGENTS, _SQUARES, _CENTRES, support)]
-    at_x, at_y, at_first, at_cells, *others = (ctypes.c_void_p(address(array)) for array in arrays)
-    pairs, asked = ctypes.c_int64(len(first) - 1), ctypes.c_int64(neighbours)
-    much = ctypes.c_double(tolerance), at_cells, ctypes.c_double(_ROUNDED)
-    if compiled.neighbour_support(at_x, at_y, at_first, pairs, asked, *much, *others):
-        raise MemoryError("no memory for the neighbours of matches")
-    return support
-
-
-def _support_plainly(x: Floats, y: Floats, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
-    """Do the same without the kernel: the same sums in the same order, by real numbers, which no processor fuses."""
     group = np.repeat(np.arange(len(first) - 1), np.diff(first))
     near = np.hstack([_nearest(x, first, neighbours), _nearest(y, first, neighbours)])
     (ax, bx), (ay, by) = ((p[near] - p[:, None]).transpose(2, 0, 1) for p in (x, y))

@@ -114,7 +114,7 @@ def tracks(
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
             found = doubts.doubt(matchings, before, prepared.support, harm=harm)
             hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
-            labels = number_tracks(pieces(labels, matchings.endpoints[~found.matches]))
+            labels = number_tracks(pieces(labels, matchings.endpoints[np.flatnonzero(~found.matches)]))
             after = matchings.agreeing(labels)
     details = _account(cast(TracksDetails, outcome.details), matchings, prepared, before, after)
     details = replace(details, hopeless=hopeless)
@@ -219,15 +219,13 @@ def _places(
     NaN where unknown: no position, or the same one for all points of an object. None if there are no copies. On a grid
     means that most objects have positions on one coarser than `_COPIES` of their extent.
     """
-    known: Bools = np.asarray(np.isfinite(coordinates).all(axis=1))
-    places, coarse = np.where(known[:, None], coordinates, np.nan).astype(np.float64), []
-    for o, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes, dtype=np.int64).tolist(), strict=True)):
-        own = slice(last - size, last)
-        some = places[own]
-        inside = some[known[own]]
-        extent = float(np.ptp(inside, axis=0).max()) if len(inside) else 0.0
-        if extent:
-            coarse.append(cell[o] > _COPIES * extent)
-        apart = extent * copies if copies is not None else max(_COPIES * extent, _DIAGONAL * cell[o])
-        some /= apart or np.nan
-    return None if copies == 0 else places, bool(coarse) and 2 * sum(coarse) > len(coarse)
+    known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
+    places, some = np.where(known[:, None], coordinates, np.nan).astype(np.float64), sizes > 0
+    first, extent = (np.cumsum(sizes, dtype=np.int64) - sizes)[some], np.zeros(len(sizes))
+    if len(first):
+        low, high = (end.reduceat(places, first, axis=0) for end in (np.fmin, np.fmax))
+        extent[some] = np.nan_to_num((high - low).max(axis=1))  # of an object without any position it is none
+    coarse = cell[extent > 0] > _COPIES * extent[extent > 0]
+    apart = extent * copies if copies is not None else np.maximum(_COPIES * extent, _DIAGONAL * cell)
+    places /= np.repeat(np.where(apart > 0, apart, np.nan), sizes)[:, None]
+    return None if copies == 0 else places, bool(2 * np.count_nonzero(coarse) > len(coarse))

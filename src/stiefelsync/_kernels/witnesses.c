@@ -1,0 +1,72 @@
+/* What third objects say of every match: matching/doubt.py. */
+#include "kernels.h"
+
+typedef struct {
+    int32_t point, object;
+} Partner;
+
+/* From how many there are of each i, at first[i + 2], to where the first of each i is to be put, at first[i + 1]. Once all are,
+   that is where those of i + 1 begin. */
+static void to_starts(int64_t *first, int64_t n) {
+    for (int64_t i = 0; i < n; i++) first[i + 2] += first[i + 1];
+}
+
+/* For every match of the points x and y the third objects in which both have a partner, the same one (agree) or not (differ),
+   and those, compared with both, in which only one has (silent). `ends`, (M, 2), pair of objects after pair, those of pair g,
+   (pairs, 2), from start[g] on; `kept`, (M,), are the matches that count, and pairs without any do not; `agree` and the
+   others are (M,), and zero. */
+API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, const int64_t *start, const int64_t *ends,
+                      const uint8_t *kept, int64_t *agree, int64_t *differ, int64_t *silent) {
+    int64_t *memory = calloc((size_t)(m + 2 + k + 2 + 2 * pairs + 4 * k + 2 * start[pairs]), 8);
+    if (!memory) return -1;
+    int64_t *first = memory, *begin = first + m + 2, *other = begin + k + 2;
+    int64_t *seen = other + 2 * pairs, *with = seen + k, *known[2] = {with + k, with + 2 * k};
+    Partner *partner = (Partner *)(with + 3 * k);
+    for (int64_t e = 0; e < 2 * start[pairs]; e++) first[ends[e] + 2] += kept[e / 2];
+    for (int64_t g = 0; g < pairs; g++)
+        for (int side = 0; side < 2 && memchr(kept + start[g], 1, (size_t)(start[g + 1] - start[g])); side++)
+            begin[pair[2 * g + side] + 2]++;
+    to_starts(first, m);
+    to_starts(begin, k);
+    for (int64_t g = 0; g < pairs; g++) {
+        int any = 0;
+        for (int64_t e = start[g]; e < start[g + 1]; e++)
+            for (int side = 0; side < 2 && kept[e]; side++, any = 1)
+                partner[first[ends[2 * e + side] + 1]++] = (Partner){(int32_t)ends[2 * e + 1 - side], pair[2 * g + 1 - side]};
+        for (int side = 0; side < 2 && any; side++) other[begin[pair[2 * g + side] + 1]++] = pair[2 * g + 1 - side];
+    }
+    for (int64_t g = 0; g < pairs; g++) {
+        for (int side = 0; side < 2; side++) /* objects compared with this one are those marked g + 1 */
+            for (int64_t t = begin[pair[2 * g + side]]; t < begin[pair[2 * g + side] + 1]; t++) known[side][other[t]] = g + 1;
+        for (int64_t e = start[g]; e < start[g + 1]; e++) {
+            if (!kept[e]) continue;
+            const int64_t x = ends[2 * e], y = ends[2 * e + 1];
+            int64_t both = 0, same = 0, compared = 0;
+            for (int64_t t = first[y]; t < first[y + 1]; t++) { /* x among them, in an object not compared with itself */
+                const Partner one = partner[t];
+                seen[one.object] = e + 1;
+                with[one.object] = one.point;
+                compared += known[0][one.object] == g + 1;
+            }
+            for (int64_t t = first[x]; t < first[x + 1]; t++) {
+                const Partner one = partner[t];
+                const int met = seen[one.object] == e + 1;
+                both += met;
+                same += met & (with[one.object] == one.point);
+                compared += !met & (known[1][one.object] == g + 1);
+            }
+            agree[e] = same;
+            differ[e] = both - same;
+            silent[e] = compared - both; /* those of y's that x has, too, were counted */
+        }
+    }
+    free(memory);
+    return 0;
+}
+
+/* Whether both ends, (M, 2), of every match have other matches among those kept, (M,). `degree`, (m,), is zero. */
+API int have_others(int64_t M, const int64_t *ends, const uint8_t *kept, int32_t *degree, uint8_t *others) {
+    for (int64_t e = 0; e < 2 * M; e++) degree[ends[e]] += kept[e / 2];
+    for (int64_t e = 0; e < M; e++) others[e] = (degree[ends[2 * e]] > kept[e]) & (degree[ends[2 * e + 1]] > kept[e]);
+    return 0;
+}
