@@ -16,7 +16,7 @@ from stiefelsync.matching.neighbour_support import neighbour_support, weighed
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.decisions import TracksDetails
-from stiefelsync.sync.tracks.grow import grow_tracks, number_tracks, pieces, split
+from stiefelsync.sync.tracks.grow import grow_from, number_tracks, pieces
 
 __all__ = ["Prepared", "check_ranges", "prepare", "tracks"]
 
@@ -105,18 +105,20 @@ def tracks(
     watch = Stopwatch()
     with watch("neighbours"):
         prepared = prepare(matchings, neighbours=neighbours, copies=copies, callback=callback)
-    outcome = grow_tracks(prepared.weighed, start=start, places=prepared.places, callback=prepared.callback)
+    outcome, conflicted = grow_from(prepared.weighed, start, prepared.places, prepared.callback)
     labels = cast(Ints, outcome.labels)
+    if not prepared.smooth:
+        return replace(outcome, timings=watch.seconds | dict(outcome.timings))
     before = after = matchings.agreeing(labels)
     hopeless: tuple[tuple[int, int], ...] = ()
-    if prepared.smooth and doubt and outcome.status == "done":
+    if doubt and outcome.status == "done":
         with watch("doubts"):
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
             found = doubts.doubt(matchings, before, prepared.support, harm=harm)
             hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
             labels = number_tracks(pieces(labels, matchings.endpoints[np.flatnonzero(~found.matches)]))
             after = matchings.agreeing(labels)
-    details = _account(cast(TracksDetails, outcome.details), matchings, prepared, before, after)
+    details = _account(cast(TracksDetails, outcome.details), matchings, conflicted, prepared.alone, before, after)
     details = replace(details, hopeless=hopeless)
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
@@ -186,21 +188,24 @@ def prepare(
 
 
 def _account(
-    details: TracksDetails, matchings: Matchings, prepared: Prepared, then: Bools, now: Bools
+    details: TracksDetails, matchings: Matchings, conflicted: Bools, alone: Bools, then: Bools, now: Bools
 ) -> TracksDetails:
     """Return the details with the matches without support and the doubtful ones counted among the others.
 
-    Of the former those that agree with the tracks all the same are kept. `then` and `now`, both (M,), are the matches
-    kept before doubts and after.
+    Of the former those that agree with the tracks all the same are kept.
+
+    Parameters
+    ----------
+    conflicted : (m,) bool
+        Points in components with a conflict.
+    alone : (M,) bool
+        Matches without support.
+    then, now : (M,) bool
+        Matches kept before doubts and after.
     """
-    alone = prepared.alone
-    if now is then and not alone.any():  # as it was counted before
-        return details
     doubtful = then & ~now & ~alone
     consistent = details.matches_by_rule.consistent
-    if doubtful.any():
-        conflicted = split(matchings.point_objects, prepared.weighed.endpoints)[1]
-        consistent -= int(np.count_nonzero(~conflicted[matchings.endpoints[doubtful, 0]]))
+    consistent -= int(np.count_nonzero(~conflicted[matchings.endpoints[doubtful, 0]]))
     matches = replace(
         details.matches_by_rule,
         consistent=consistent,

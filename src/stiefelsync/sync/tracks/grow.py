@@ -22,7 +22,7 @@ from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
 
 __all__ = [
-    "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_tracks",
+    "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_from", "grow_tracks",
     "matches_of", "number_tracks", "pieces", "split",
 ]  # fmt: skip
 
@@ -97,6 +97,13 @@ def grow_tracks(
     >>> grow_tracks(Matchings.from_pairs(right | {(2, 3): [[1, 0]]}, [2, 2, 2, 2])).labels.tolist()
     [0, 1, 0, 1, 0, 1, 0, 1]
     """
+    return grow_from(matchings, start, places, callback)[0]
+
+
+def grow_from(
+    matchings: Matchings, start: Ints | None, places: Floats | None, callback: Callback | None
+) -> tuple[Outcome, Bools]:
+    """Do what :func:`grow_tracks` does; return also which points, (m,), are in components with a conflict."""
     watch = Stopwatch()
     with watch("components"):
         objects, ends = matchings.point_objects, matchings.endpoints
@@ -115,7 +122,8 @@ def grow_tracks(
         labels = number_tracks(grown.track)
         details = account(matchings, labels, conflicted, grown.rule_of, [*RULES, "heaviest first"], grown.joins)
     status = Status.STOPPED if grown.stopped else Status.DONE
-    return Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds, details=details)
+    outcome = Outcome(labels=labels, status=status, n_iter=grown.n_iter, timings=watch.seconds, details=details)
+    return outcome, conflicted
 
 
 @dataclass(frozen=True)
