@@ -71,24 +71,24 @@ static void coupling(const Entries *s, int64_t one, int64_t two, double *J, doub
    Each element sees the rows before its own in order, whatever the width of registers. Both are padded by zeros to `width`
    rows and columns, a multiple of 8, and what is left of a diagonal need only be finite. */
 WIDE static int indefinite(double *A, double *B, int64_t n, int64_t width) {
-    const int64_t wide = width / 8;
+    const int64_t wide = width / REALS;
     for (int64_t first = 0; first < n; first += 4) {
         for (int64_t a = 0; a < first; a += 4) {
-            const eight_reals *p = (const eight_reals *)(A + a * width), *q = p + wide, *r = q + wide, *s = r + wide;
+            const some_reals *p = (const some_reals *)(A + a * width), *q = p + wide, *r = q + wide, *s = r + wide;
             for (int64_t b = first; b < first + 4; b++) {
                 const double *by = B + a * width + b, w = by[0], x = by[width], y = by[2 * width], z = by[3 * width];
-                eight_reals *row = (eight_reals *)(A + b * width);
-                for (int64_t t = first / 8; t < wide; t++) row[t] = (((row[t] - w * p[t]) - x * q[t]) - y * r[t]) - z * s[t];
+                some_reals *row = (some_reals *)(A + b * width);
+                for (int64_t t = first / REALS; t < wide; t++) row[t] = (((row[t] - w * p[t]) - x * q[t]) - y * r[t]) - z * s[t];
             }
         }
         for (int64_t b = first; b < first + 4 && b < n; b++) {
-            eight_reals *row = (eight_reals *)(A + b * width), *over = (eight_reals *)(B + b * width);
+            some_reals *row = (some_reals *)(A + b * width), *over = (some_reals *)(B + b * width);
             for (int64_t a = first; a < b; a++)
-                for (int64_t t = first / 8; t < wide; t++)
-                    row[t] -= B[a * width + b] * ((const eight_reals *)(A + a * width))[t];
+                for (int64_t t = first / REALS; t < wide; t++)
+                    row[t] -= B[a * width + b] * ((const some_reals *)(A + a * width))[t];
             const double pivot = A[b * width + b];
             if (!(pivot > 0)) return 1;
-            for (int64_t t = first / 8; t < wide; t++) over[t] = row[t] / pivot;
+            for (int64_t t = first / REALS; t < wide; t++) over[t] = row[t] / pivot;
         }
     }
     return 0;

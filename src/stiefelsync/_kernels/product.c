@@ -3,6 +3,8 @@
    registers, in the order of W's columns: it is that of SciPy's product, whatever the width of registers. */
 #include "kernels.h"
 
+#define PANEL_BYTES 128
+
 #define PANEL(NAME, REAL, LANES, N)                                                                                         \
     WIDE static void NAME(const int32_t *indptr, const int32_t *indices, const REAL *data, const REAL *panel, int64_t first, \
                           int64_t last, const REAL *U, REAL *out, int64_t c, int64_t width, const REAL *diagonal,            \
@@ -32,26 +34,26 @@
 #define PRODUCT(NAME, REAL, LANES, FULL, HALF)                                                                              \
     API int NAME(const int32_t *indptr, const int32_t *indices, const REAL *data, int64_t m, const REAL *U, int64_t c,      \
                  REAL *out, int64_t first, int64_t last, const REAL *diagonal, const REAL *onto, double scale) {            \
-        const int64_t lanes = sizeof(LANES) / sizeof(REAL);                                                                 \
-        char *memory = malloc((size_t)(2 * m + 1) * sizeof(LANES));                                                         \
+        const int64_t full = PANEL_BYTES / sizeof(REAL), half = full / 2;                                                   \
+        char *memory = malloc((size_t)(m + 1) * PANEL_BYTES);                                                               \
         if (!memory) return -1;                                                                                             \
         REAL *panel = (REAL *)(((uintptr_t)memory + sizeof(LANES) - 1) & ~(uintptr_t)(sizeof(LANES) - 1));                  \
-        for (int64_t t = 0; t < c; t += 2 * lanes) {                                                                        \
-            const int64_t width = c - t < 2 * lanes ? c - t : 2 * lanes, room = width > lanes ? 2 * lanes : lanes;          \
+        for (int64_t t = 0; t < c; t += full) {                                                                             \
+            const int64_t width = c - t < full ? c - t : full, room = width > half ? full : half;                           \
             if (width < room) memset(panel, 0, (size_t)(m * room) * sizeof(REAL));                                          \
             for (int64_t r = 0; r < m; r++) memcpy(panel + r * room, U + r * c + t, (size_t)width * sizeof(REAL));          \
-            (room > lanes ? FULL : HALF)(indptr, indices, data, panel, first, last, U + t, out + t, c, width, diagonal,     \
+            (room > half ? FULL : HALF)(indptr, indices, data, panel, first, last, U + t, out + t, c, width, diagonal,     \
                                          onto ? onto + t : 0, (REAL)scale);                                                 \
         }                                                                                                                   \
         free(memory);                                                                                                       \
         return 0;                                                                                                           \
     }
 
-typedef double lanes_f64 __attribute__((vector_size(64), may_alias));
-typedef float lanes_f32 __attribute__((vector_size(64), may_alias));
-PANEL(full_f64, double, lanes_f64, 2)
-PANEL(half_f64, double, lanes_f64, 1)
-PANEL(full_f32, float, lanes_f32, 2)
-PANEL(half_f32, float, lanes_f32, 1)
+typedef double lanes_f64 __attribute__((vector_size(VECTOR), may_alias));
+typedef float lanes_f32 __attribute__((vector_size(VECTOR), may_alias));
+PANEL(full_f64, double, lanes_f64, PANEL_BYTES / VECTOR)
+PANEL(half_f64, double, lanes_f64, PANEL_BYTES / VECTOR / 2)
+PANEL(full_f32, float, lanes_f32, PANEL_BYTES / VECTOR)
+PANEL(half_f32, float, lanes_f32, PANEL_BYTES / VECTOR / 2)
 PRODUCT(product_f64, double, lanes_f64, full_f64, half_f64)
 PRODUCT(product_f32, float, lanes_f32, full_f32, half_f32)

@@ -214,22 +214,25 @@ WIDE static int content(const State *s, int64_t a, const double *sum, double mos
     return own[0] + sum[label] >= most + (all[0] - own[0]);
 }
 
-typedef uint8_t eight_bytes __attribute__((vector_size(8), aligned(1), may_alias));
-typedef int64_t eight_masks __attribute__((vector_size(64), aligned(8), may_alias));
+typedef uint8_t some_bytes __attribute__((vector_size(REALS), aligned(1), may_alias));
+typedef int64_t some_masks __attribute__((vector_size(VECTOR), aligned(8), may_alias));
 
 /* The same where matches are numbered: `same`, (width,), are the holders of the point's label, `worth`, (width,), is what
    matches of its object are worth and `all` their sum. Sums are exact in any order, as above. */
 WIDE static int content_by_numbers(const State *s, int64_t a, const uint8_t *same, const double *worth, double all, double sum,
                                    double most) {
     const uint8_t *partner = s->partner + a * s->width;
-    eight_reals own = {0};
-    for (int64_t j = 0; j < s->width; j += 8) {
-        const eight_masks equal = __builtin_convertvector(
-            *(const eight_bytes *)(partner + j) == *(const eight_bytes *)(same + j), eight_masks);
-        own += (eight_reals)(*(const eight_masks *)(worth + j) & equal);
-    }
-    for (int t = 1; t < 8; t++) own[0] += own[t];
-    return own[0] + sum >= most + (all - own[0]);
+    some_reals parts[2] = {{0}, {0}};
+    double own = 0.0;
+    for (int64_t j = 0; j < s->width; j += 2 * REALS)
+        for (int t = 0; t < 2; t++) {
+            const int64_t at = j + t * REALS;
+            const some_masks equal = __builtin_convertvector(
+                *(const some_bytes *)(partner + at) == *(const some_bytes *)(same + at), some_masks);
+            parts[t] += (some_reals)(*(const some_masks *)(worth + at) & equal);
+        }
+    for (int t = 0; t < REALS; t++) own += parts[0][t] + parts[1][t];
+    return own + sum >= most + (all - own);
 }
 
 /* Whether object i has a point that would rather have another label; S has room for the scores of one. */
