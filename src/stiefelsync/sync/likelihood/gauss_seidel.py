@@ -88,7 +88,7 @@ def settle(table: MatchTable, labels: Ints) -> tuple[Ints, int]:
     --------
     >>> from stiefelsync.matching.matchings import Matchings
     >>> table = MatchTable.of(Matchings.from_labels([0, 1, 0, 1, 0, 2], [2, 2, 2]), 2)
-    >>> settle(table, np.array([0, 1, 1, 0, 0, 1]))[0].tolist()
+    >>> settle(table, np.array([0, 1, 0, 1, 0, 1]))[0].tolist()
     [0, 1, 0, 1, 0, -1]
     """
     state, sweeps, settled = _refined(table, labels)
