@@ -114,7 +114,7 @@ def leading_vectors(N: NDArray[np.float64], d: int) -> NDArray[np.float64]:
 
 
 def _by_tridiagonal(N: NDArray[np.float64], d: int) -> NDArray[np.float64] | None:
-    """Return the d leading eigenvectors of N; None where LAPACK had no success, or SciPy, before 1.14, has no way."""
+    """Return the d leading eigenvectors of N; None where LAPACK had no success, or SciPy (1.13) no routine."""
     m, lapack, few = len(N), linalg.lapack, 4 * d <= len(N)
     if not few and not hasattr(lapack, "dstevd"):
         return None
