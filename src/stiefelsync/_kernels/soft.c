@@ -2,15 +2,15 @@
 #include "kernels.h"
 
 /* Take its largest entry from every row of S, (m, d). */
-API void less_maximum(const double *S, int64_t m, int64_t d, double *out) {
-    for (int64_t r = 0; r < m; r++, S += d, out += d) {
+API void less_maximum(double *S, int64_t m, int64_t d) {
+    for (int64_t r = 0; r < m; r++, S += d) {
         double most[4] = {S[0], S[0], S[0], S[0]}; /* four, lest each comparison wait for the one before */
         int64_t c = 0;
         for (; c + 4 <= d; c += 4)
             for (int t = 0; t < 4; t++) most[t] = S[c + t] > most[t] ? S[c + t] : most[t];
         for (; c < d; c++) most[0] = S[c] > most[0] ? S[c] : most[0];
         for (int t = 1; t < 4; t++) most[0] = most[t] > most[0] ? most[t] : most[0];
-        for (c = 0; c < d; c++) out[c] = S[c] - most[0];
+        for (c = 0; c < d; c++) S[c] -= most[0];
     }
 }
 

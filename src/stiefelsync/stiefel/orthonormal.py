@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from stiefelsync.stiefel.sizes import some_rows
+
 __all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned", "whitening"]
 
-_ROWS = 1024  # turned at a time
 # Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed as quickly, and for
 # products of larger ones BLAS takes several threads: SciPy's would wait beside NumPy's.
 _PRODUCTS_ALONE = range(16, 65)
@@ -117,8 +118,8 @@ def turned(A: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
     >>> turned(np.ones((1, 2)), np.array([[1.0, 2.0], [0.0, 1.0]])).tolist()
     [[1.0, 3.0]]
     """
-    for start in range(0, len(A), _ROWS):
-        A[start : start + _ROWS] = A[start : start + _ROWS] @ Y
+    for rows in some_rows(len(A)):
+        A[rows] = A[rows] @ Y
     return A
 
 

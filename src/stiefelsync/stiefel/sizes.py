@@ -1,8 +1,10 @@
-"""How large a dense matrix may be before a sparse or iterative way is taken: one home, with the reasons."""
+"""How large a dense matrix may be before a sparse or iterative way is taken, or some rows at a time: one home."""
 
 from __future__ import annotations
 
-__all__ = ["DENSE_ROWS", "EXACT_ROWS", "LANCZOS_WORK", "MATRIX_ENTRIES", "QUICK_ROWS", "VALUES_ROWS"]
+from collections.abc import Iterator
+
+__all__ = ["DENSE_ROWS", "EXACT_ROWS", "LANCZOS_WORK", "MATRIX_ENTRIES", "QUICK_ROWS", "VALUES_ROWS", "some_rows"]
 
 # Rows of W up to which one exact eigendecomposition, O(m³), is affordable (a few seconds, 32 MB) and spares all doubt
 # about lost copies of multiple eigenvalues.
@@ -17,3 +19,16 @@ VALUES_ROWS = 3000
 # Entries of an eigenvector matrix, and m·d² of the Lanczos method, beyond which a bound costs more than an answer.
 MATRIX_ENTRIES = 2_000_000
 LANCZOS_WORK = 50_000_000
+_AT_A_TIME = 1024  # rows whose intermediate results stay in cache
+
+
+def some_rows(m: int) -> Iterator[slice]:
+    """Yield slices of m rows, one after another: what is made of some rows at a time takes no second large array.
+
+    Examples
+    --------
+    >>> [rows.stop for rows in some_rows(1500)]
+    [1024, 1500]
+    """
+    for start in range(0, m, _AT_A_TIME):
+        yield slice(start, min(start + _AT_A_TIME, m))

@@ -562,7 +562,7 @@ def test_sinkhorn_scales_rows_to_one_and_only_full_columns():
     # One object whose points want the same label, and one at peace: it keeps its softmax.
     table = MatchTable.of(Matchings.from_labels([0, 1, 0, 1], [2, 2]), 3)
     S = np.array([[4.0, 1.0, 0.0], [5.0, 0.0, 0.5], [3.0, 0.0, 0.0], [0.0, 0.0, 3.0]])
-    U = sinkhorn(S, table, max_iter=2000, tol=1e-12)
+    U = sinkhorn(S.copy(), table, max_iter=2000, tol=1e-12)
     for row in (2, 3):
         weights = [exp(x) for x in S[row]]
         np.testing.assert_allclose(U[row], [w / sum(weights) for w in weights])

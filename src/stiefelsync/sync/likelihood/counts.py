@@ -12,6 +12,7 @@ from scipy.special import expit, xlogy
 
 from stiefelsync._kernels.library import library
 from stiefelsync.matching.graph import connected
+from stiefelsync.stiefel.sizes import some_rows
 from stiefelsync.sync.likelihood.kernels import count_labels
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.reliability import Mixture, beta_fit, fit_mixture
@@ -245,7 +246,8 @@ def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:
     """
     O = table.membership @ U
     present = _shared(table, O)
-    right = present * (float(np.sum(U * WU)) / max(2 * float(present.sum()), 1.0))
+    agreeing = sum(float(np.sum(U[rows] * WU[rows])) for rows in some_rows(len(U)))
+    right = present * (agreeing / max(2 * float(present.sum()), 1.0))
     found = 2 * float(present.sum())
     if table.partial:
         found = float(np.sum((table.by_object(np.ones(len(table.indices))).T @ U) * O))

@@ -330,13 +330,13 @@ def hopeful_pairs(library: Any, entries: Any, pairs: Ints, hope: float, lift: fl
 
 
 def soft_rows(library: Any, S: Floats, table: MatchTable) -> tuple[Floats, Floats]:
-    """Return exp S with rows scaled to sum 1, shape (m, d), and the sums of every object's columns, (k, d)."""
+    """Return exp S with rows scaled to sum 1, in the memory of S, (m, d), and the sums of objects' columns, (k, d)."""
     S, offsets = np.ascontiguousarray(S, np.float64), table.matchings.offsets
-    U, columns = np.empty_like(S), np.empty((len(offsets) - 1, S.shape[1]))
-    library.less_maximum(_at(S), *map(_INTEGER, S.shape), _at(U))
-    np.exp(U, out=U)
-    library.scale_rows(_at(U), _INTEGER(S.shape[1]), _at(offsets), _INTEGER(len(columns)), _at(columns))
-    return U, columns
+    columns = np.empty((len(offsets) - 1, S.shape[1]))
+    library.less_maximum(_at(S), *map(_INTEGER, S.shape))
+    np.exp(S, out=S)
+    library.scale_rows(_at(S), _INTEGER(S.shape[1]), _at(offsets), _INTEGER(len(columns)), _at(columns))
+    return S, columns
 
 
 def scale_soft(library: Any, K: Floats, columns: Floats, first: Ints, max_iter: int, tol: float) -> Floats:

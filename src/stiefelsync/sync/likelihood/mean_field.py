@@ -11,6 +11,7 @@ from scipy import sparse
 
 from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.product import sparse_product
+from stiefelsync.stiefel.sizes import some_rows
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, soft_block_counts
 from stiefelsync.sync.likelihood.kernels import scale_soft, soft_rows
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -24,6 +25,8 @@ Ints = NDArray[np.int64]
 
 def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1e-3) -> Floats:
     """Return soft labels from scores: every row of ``exp S`` scaled to sum 1, every object's columns to at most 1.
+
+    In the memory of S.
 
     Parameters
     ----------
@@ -48,7 +51,8 @@ def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1
     """
     kernels = library()
     if kernels is None:
-        U: Floats = np.exp(S - S.max(axis=1, keepdims=True))
+        S -= S.max(axis=1, keepdims=True)
+        U: Floats = np.exp(S, out=S)
         U /= U.sum(axis=1, keepdims=True)
         columns = table.membership @ U
     else:
@@ -124,6 +128,8 @@ def mean_field(
             WU *= rates.match
         target = sinkhorn(rates.scores(U, WU), table)
         target -= U
-        moved = float(np.abs(target).sum()) / (2 * max(len(U), 1))
-        U = U + 0.5 * target
+        moved = sum(float(np.abs(target[rows]).sum()) for rows in some_rows(len(U))) / (2 * max(len(U), 1))
+        target *= 0.5
+        target += U
+        U = target
     return U, n_iter

@@ -47,6 +47,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.stiefel.sizes import some_rows
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.reliability import beta_binomial, beta_fit
@@ -149,10 +150,12 @@ class LogOdds:
         return np.asarray(value)
 
     def scores(self, U: Floats, earned: Floats) -> Floats:
-        """Return S, shape (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``; O(m·d) unless partial."""
+        """Return S, (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``, in the memory of `earned`.
+
+        O(m·d) unless partial.
+        """
         table = self.table
         O = table.membership @ U
-        S = earned.copy()
         others = O.sum(axis=0) - O
         if table.complete:
             shared = self.size @ O + self.prior(others, len(O))
@@ -161,10 +164,11 @@ class LogOdds:
             shared = self.size @ O + self.prior_near(level(table, n), fresh(table, O, n), others > 0.5)
         if self.seen is not None:
             M = table.by_object(0.5 * self.seen)
-            S += M @ O
+            earned += M @ O
             shared += M.T @ U
-        S += shared[table.owner]
-        return S
+        for rows in some_rows(len(earned)):
+            earned[rows] += shared[table.owner[rows]]
+        return earned
 
 
 def fresh(table: MatchTable, O: Floats, n: Floats) -> Floats:
