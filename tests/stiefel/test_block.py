@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import chebyshev as polynomials
 
-from stiefelsync.stiefel import block
+from stiefelsync.stiefel import block, sizes
 from stiefelsync.stiefel.block import CHEBYSHEV, POWERS, block_iteration, chebyshev
 from stiefelsync.stiefel.result import Status
 from tests.stiefel.planted import distance, spectrum, top
@@ -97,6 +97,23 @@ def test_products_are_counted_and_the_end_is_told(filtered, rng):
         assert short.status is Status.MAX_ITER
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_filtering_at_once_finds_what_it_finds_after_a_rayleigh_ritz_step(dtype, rng):
+    N = spectrum(np.r_[0.9, 0.8, 0.7, np.linspace(0.3, -0.3, 37)], rng).astype(dtype)
+    start, filtered = rng.standard_normal((40, 6)).astype(dtype), chebyshev(0.3)
+    one, two = Counted(N), Counted(N)
+    later = block_iteration(one, one(start), 3, filtered=filtered, tol=0.0, max_products=6)
+    found = block_iteration(two, two(start), 3, filtered=filtered, tol=0.0, max_products=6, at_once=True)
+    assert one.calls == two.calls == found.n_iter == 6
+    rounding = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(found.values, later.values, rtol=rounding)
+    assert distance(found.V, later.V) < 1e2 * rounding
+    assert distance(found.V, top(N, 3)[1]) < 0.1
+    # What is promised counts at once, too: a first block is filtered, and a second look is not needed.
+    found = block_iteration(Counted(N), N @ start, 3, filtered=filtered, tol=0.1, max_products=60, at_once=True)
+    assert (found.n_iter, found.status) == (6, Status.CONVERGED)
+
+
 def test_it_ends_as_soon_as_the_residual_promises_little(rng):
     # Literally: after every Rayleigh–Ritz step, what the Ritz values grew and what their residuals promise.
     N = spectrum(np.r_[5.0, 4.0, 3.0, np.linspace(2.5, 0.0, 37)], rng)
@@ -128,7 +145,7 @@ def test_a_tolerance_of_zero_is_met_when_nothing_grows():
 
 
 def test_what_residuals_promise_row_by_row(rng, monkeypatch):
-    monkeypatch.setattr(block, "_ROWS", 7)
+    monkeypatch.setattr(sizes, "_AT_A_TIME", 7)
     N, V = spectrum(np.linspace(0.0, 2.0, 20), rng), np.linalg.qr(rng.standard_normal((20, 4)))[0]
     values = np.array([1.9, 1.5, 1.0, 0.4])
     R = [[sum(N[a, b] * V[b, c] for b in range(20)) - values[c] * V[a, c] for c in range(3)] for a in range(20)]

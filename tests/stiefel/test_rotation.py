@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Status, rotate
-from stiefelsync.stiefel import rotation
+from stiefelsync.stiefel import rotation, sizes
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.rotation import turn
 from stiefelsync.stiefel.secondary import gradient_matrix, power, secondary
@@ -52,37 +52,38 @@ def test_literal_fixed_point(rng):
     np.testing.assert_allclose(rotate(V, Q=Q, max_iter=3, tol=1e-15), V @ literal, atol=rounding(80, "iteration"))
 
 
-@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("pace", [None, 1.0, 1e-2])
 @pytest.mark.parametrize(("p", "tol", "most"), [(3, 1e-1, 50), (3, 1e-6, 50), (4, 1e-3, 50), (3, 1e-9, 2)])
-def test_a_rotation_ends_when_g_grows_no_more(settled, p, tol, most, rng, monkeypatch):
-    monkeypatch.setattr(rotation, "_AT_A_TIME", 7)
+def test_a_rotation_ends_when_g_grows_no_more(pace, p, tol, most, rng, monkeypatch):
+    monkeypatch.setattr(sizes, "_AT_A_TIME", 7)
     V = planted(rng)
     literal = start = orthonormalise(rng.standard_normal((8, 8)))[0]
-    values, looks = [((V @ literal) ** p).sum()], 1
+    values, looks, promises = [((V @ literal) ** p).sum()], 1, []
     for n in range(1, most + 1):
         gradient = p * V.T @ (V @ literal) ** (p - 1)
         X, _, Yt = np.linalg.svd(gradient)
         literal, before = X @ Yt, literal
         values.append(((V @ literal) ** p).sum())
+        promises.append(max(np.vdot(gradient, literal - before), p * np.finfo(float).eps * values[-2]))
         # Growth over a start that is nowhere near says nothing, so the first one counts only after a settled start.
-        if (settled or n > 1) and 2 * np.vdot(gradient, literal - before) <= tol * values[-2]:
+        if (pace or n > 1) and 2 * promises[-1] * (pace or 1) <= tol * values[-2]:
             break
         looks += n < most
-        if (settled or n > 1) and values[-1] - values[-2] <= tol * abs(values[-1]):
+        if (pace or n > 1) and values[-1] - values[-2] <= tol * abs(values[-1]):
             break
     seen = []
     monkeypatch.setattr(rotation, "power", lambda x, q: seen.append(len(x)) or power(x, q))
-    found = rotation._fixed_point(V, start, p, tol, most, settled=settled)
+    found, shrank = rotation._fixed_point(V, start, p, tol, most, pace=pace)
     np.testing.assert_allclose(found, literal, atol=1e-8)
     assert sum(seen) == looks * len(V)
-    if not settled:
-        np.testing.assert_array_equal(rotation._fixed_point(V, start, p, tol, most), found)
+    if len(promises) > 1 and promises[-1] > 1e-9:
+        assert shrank == pytest.approx(promises[-1] / promises[-2], rel=1e-3)
 
 
 def test_of_many_rows_evenly_spaced_ones_settle_the_rotation_first(rng, monkeypatch):
     V = planted(rng, d=2, copies=200)
     seen = []
-    monkeypatch.setattr(rotation, "_fixed_point", lambda V, Q, *how, **more: seen.append((V, how, more)) or Q)
+    monkeypatch.setattr(rotation, "_fixed_point", lambda V, Q, *how, **more: seen.append((V, how, more)) or (Q, 0.1))
     rotation.sparsest(V, np.eye(2))
     (few, how, more), (every, again, then) = seen
     at = np.linspace(0, len(V) - 1, rotation._ROWS * 2).astype(int)
@@ -90,7 +91,7 @@ def test_of_many_rows_evenly_spaced_ones_settle_the_rotation_first(rng, monkeypa
     assert (at[0], at[-1]) == (0, len(V) - 1)
     assert every is V
     assert how == again == (3, 1e-4, 50)
-    assert (more, then) == ({}, {"settled": True})
+    assert (more, then) == ({}, {"pace": 0.1})
 
 
 def test_precision_is_kept(rng):

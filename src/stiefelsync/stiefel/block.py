@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stiefelsync.stiefel.orthonormal import orthonormal_basis, turned, whitening
 from stiefelsync.stiefel.product import Product
 from stiefelsync.stiefel.result import Status, Subspace
+from stiefelsync.stiefel.sizes import some_rows
 
 __all__ = ["CHEBYSHEV", "POWERS", "Filter", "block_iteration", "chebyshev"]
 
@@ -19,7 +20,6 @@ _CHEBYSHEV_DEGREE = 4
 # Nothing below this share of the largest Ritz value is wanted from a normalised matrix, whose wanted eigenvalues are
 # near one; it keeps a poor first guess of the cut, and with it single precision, from harm.
 _LEAST_EDGE = 0.3
-_ROWS = 1024  # of residuals at a time
 # Products from one Rayleigh–Ritz step, which costs as much as two of them, to the next.
 _POWERS = 3
 
@@ -41,7 +41,14 @@ class Filter:
 
 
 def block_iteration(
-    multiply: Product, V: NDArray[Any], d: int, *, filtered: Filter, tol: float, max_products: int
+    multiply: Product,
+    V: NDArray[Any],
+    d: int,
+    *,
+    filtered: Filter,
+    tol: float,
+    max_products: int,
+    at_once: bool = False,
 ) -> Subspace:
     """Return the Ritz vectors and values of the d largest eigenvalues of a symmetric N.
 
@@ -56,6 +63,9 @@ def block_iteration(
         The block to start from, width ≥ d, multiplied by N once already; its memory is used.
     filtered
         The polynomial applied between two Rayleigh–Ritz steps: `POWERS` or `CHEBYSHEV`.
+    at_once
+        Apply it before the first of them, too, which changes nothing but what that costs if Ritz values would not
+        change the filter: it takes columns that are no longer than others by far once filtered.
 
     Notes
     -----
@@ -71,7 +81,10 @@ def block_iteration(
     >>> np.abs(found.V).round(3)[:3].tolist(), found.values.round(6).tolist()
     ([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [1.0, 0.9])
     """
-    before, products = -np.inf, 1
+    before, products, fresh = -np.inf, 1, not at_once
+    if at_once:
+        V = filtered.apply(multiply, V, multiply(V), np.zeros(1))
+        products += 1 + filtered.products
     while True:
         # Columns are made orthonormal and turned to Ritz vectors in one go: V T, where that is accurate enough.
         T = whitening(V)
@@ -82,30 +95,25 @@ def block_iteration(
         values, Y = np.linalg.eigh(T.T @ (V.T @ NV) @ T)
         values, Y = values[::-1], np.ascontiguousarray(T @ Y[:, ::-1])
         total, products = float(values[:d].sum()), products + 1
-        last = products + filtered.products + 1 > max_products
-        # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
-        V = turned(V, Y)
-        promised = np.inf
-        if not last:
-            NV = turned(NV, Y)
-            # Unfiltered, a basis that suited other weights promises less than it would gain.
-            promised = _promised(V, NV, values, d) if np.isfinite(before) else np.inf
-        grown, before = min(total - before, promised), total
-        settled = grown <= tol * abs(total)
-        if settled or last:
+        settled = total - before <= tol * abs(total)
+        if settled or products + filtered.products + 1 > max_products:
             del NV
-            status = Status.CONVERGED if settled else Status.MAX_ITER
-            return Subspace(np.ascontiguousarray(V[:, :d]), values[:d], products, status)
+            return Subspace(V @ Y[:, :d], values[:d], products, Status.CONVERGED if settled else Status.MAX_ITER)
+        # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
+        V, NV = turned(V, Y), turned(NV, Y)
+        # Unfiltered, a basis that suited other weights promises less than it would gain.
+        if not fresh and _promised(V, NV, values, d) <= tol * abs(total):
+            del NV
+            return Subspace(np.ascontiguousarray(V[:, :d]), values[:d], products, Status.CONVERGED)
         V = filtered.apply(multiply, V, NV, values)
         del NV
-        products += filtered.products
+        before, products, fresh = total, products + filtered.products, False
 
 
 def _promised(V: NDArray[Any], NV: NDArray[Any], values: NDArray[Any], d: int) -> float:
     """Return about what the sum of the d Ritz values still lacks."""
     lacking: Any = np.zeros(d)
-    for start in range(0, len(V), _ROWS):
-        rows = slice(start, start + _ROWS)
+    for rows in some_rows(len(V)):
         lacking += np.sum((NV[rows, :d] - values[:d] * V[rows, :d]) ** 2, axis=0)
     return float(np.sum(lacking / np.maximum(values[:d] - values[-1], np.finfo(V.dtype).eps)))
 

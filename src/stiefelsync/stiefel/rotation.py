@@ -17,11 +17,11 @@ from stiefelsync.stiefel.iterate import Rotation, iterate, settled
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.result import State, Status, StiefelResult
 from stiefelsync.stiefel.secondary import power
+from stiefelsync.stiefel.sizes import some_rows
 from stiefelsync.stiefel.steps import Step
 
 __all__ = ["rotate", "sparsest", "turn"]
 
-_AT_A_TIME = 1024  # rows turned at a time
 _ROWS = 12  # rows per column that settle the rotation before all rows finish it
 _ORTHONORMAL = 1e-3  # how far from orthonormal a basis may be: rounding in float32 is far below, a mistake far above
 
@@ -79,22 +79,24 @@ def sparsest(
     """
     m, d = V.shape
     few = V if m <= 2 * _ROWS * d else np.ascontiguousarray(V[np.linspace(0, m - 1, _ROWS * d).astype(np.int64)])
-    found = _fixed_point(few, _aligned(few) if Q is None else Q, p, tol, max_iter)
+    found, pace = _fixed_point(few, _aligned(few) if Q is None else Q, p, tol, max_iter)
     if few is not V:
-        found = _fixed_point(V, found, p, tol, max_iter, settled=True)
+        found, _ = _fixed_point(V, found, p, tol, max_iter, pace=pace)
     return np.asarray(V @ found)
 
 
 def _fixed_point(
-    V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter: int, *, settled: bool = False
-) -> NDArray[Any]:
+    V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter: int, *, pace: float | None = None
+) -> tuple[NDArray[Any], float]:
     """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`; some rows of VQ at a time.
 
-    Growth over a start that was not `settled`, on some of the rows, tells nothing. The gradient of g, p H, tells before
-    the next look what growth to expect; it is not looked for where twice as much would be no more than `tol`.
+    The gradient of g, p H, promises how much g grows by a step. There is no other look where twice as much would be no
+    more than `tol`, or, at the pace at which promises shrank from look to look on some of the rows, will be after this
+    step. Return Q, and that pace. Without any, growth over the start tells nothing.
     """
-    before, least = np.nan, 0 if settled else 1
-    first, *rest = (V[start : start + _AT_A_TIME] for start in range(0, max(len(V), 1), _AT_A_TIME))
+    before, promised, least = np.nan, np.nan, 1 if pace is None else 0
+    eps = np.finfo(V.dtype).eps
+    first, *rest = (V[rows] for rows in some_rows(len(V)))
     for n in range(max_iter):
         H: Any = first.T @ power(first @ Q, p - 1)
         for rows in rest:
@@ -103,9 +105,10 @@ def _fixed_point(
         if n > least and g - before <= tol * abs(g):
             break
         before, Q = g, polar(H)
-        if n >= least and 2 * p * (float(np.vdot(Q, H)) - g) <= tol * abs(g):
+        past, promised = promised, 2 * p * max(float(np.vdot(Q, H)) - g, eps * abs(g))
+        if n >= least and promised * (1 if pace is None else pace) <= tol * abs(g):
             break
-    return Q
+    return Q, promised / past
 
 
 def turn(

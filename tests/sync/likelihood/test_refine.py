@@ -11,6 +11,7 @@ from scipy.special import betaln
 from stiefelsync import datasets, score
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import objective
+from stiefelsync.stiefel import sizes
 from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.result import Subspace
@@ -257,7 +258,7 @@ def test_a_start_may_begin_near_another_of_any_width_and_saves_products_at_the_s
 
 
 def test_the_first_product_of_a_large_problem_is_that_with_one_random_sign_in_every_row(monkeypatch):
-    monkeypatch.setattr(start, "_ROWS", 7)  # of a sketch at a time
+    monkeypatch.setattr(sizes, "_AT_A_TIME", 7)  # of a sketch at a time
     matchings, _ = datasets.synthetic(5, 4, 1.0, 0.3, rng=0)
     N, shift = matchings.to_matrix().tocsr().astype(np.float32), np.arange(20, dtype=np.float32)
     rng = np.random.default_rng(1)

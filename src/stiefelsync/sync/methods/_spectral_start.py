@@ -13,7 +13,7 @@ from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
-from stiefelsync.stiefel.sizes import QUICK_ROWS
+from stiefelsync.stiefel.sizes import QUICK_ROWS, some_rows
 from stiefelsync.stiefel.subspace import dominant_subspace, leading_vectors
 from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows, sum_rows
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -25,7 +25,6 @@ _TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
 _TURNS = 25  # of the rotation at most: more made labels neither better nor worse
 _LANES = 16  # columns that the product takes at a time in single precision
-_ROWS = 1024  # at a time
 _NOISE, _MOST_NOISE = 1.75, 0.3
 
 
@@ -129,7 +128,7 @@ def spectral_start(
         found = block_iteration(
             multiply,  # no name here for the block: its memory may go
             multiply(_block(m, width, near, dtype, rng)) if drawn else _apart(_sketch(N, shift, width, rng), s),
-            d, filtered=filtered, tol=tol, max_products=most,
+            d, filtered=filtered, tol=tol, max_products=most, at_once=not drawn,
         )  # fmt: skip
         U = sparsest(found.V, max_iter=_TURNS)
     except (np.linalg.LinAlgError, ValueError):
@@ -202,14 +201,13 @@ def _sketch(N: Any, shift: NDArray[Any], width: int, rng: np.random.Generator) -
     if (kernels := library()) is not None:
         sketch_rows(kernels, N, shift, column, sign, sketch)
         return sketch
-    for start in range(0, m, _ROWS):
-        stop = min(start + _ROWS, m)
-        entries = slice(N.indptr[start], N.indptr[stop])
-        own = np.arange(stop - start)
-        row = np.repeat(own * width, np.diff(N.indptr[start : stop + 1]))
-        cells = np.append(row + column[N.indices[entries]], own * width + column[start:stop])
-        values = np.append(N.data[entries] * sign[N.indices[entries]], shift[start:stop] * sign[start:stop])
-        sketch[start:stop] = np.bincount(cells, values, len(own) * width).reshape(-1, width)
+    for rows in some_rows(m):
+        start = N.indptr[rows.start : rows.stop + 1]
+        entries, own = slice(start[0], start[-1]), np.arange(len(start) - 1)
+        row = np.repeat(own * width, np.diff(start))
+        cells = np.append(row + column[N.indices[entries]], own * width + column[rows])
+        values = np.append(N.data[entries] * sign[N.indices[entries]], shift[rows] * sign[rows])
+        sketch[rows] = np.bincount(cells, values, len(own) * width).reshape(-1, width)
     return sketch
 
 
@@ -223,8 +221,8 @@ def _apart(V: NDArray[Any], s: NDArray[np.float64]) -> NDArray[Any]:
     leading /= np.linalg.norm(leading)
     leading = leading.astype(V.dtype)
     along = leading @ V
-    for start in range(0, len(V), _ROWS):  # no second array as large as V
-        V[start : start + _ROWS] -= np.outer(leading[start : start + _ROWS], along)
+    for rows in some_rows(len(V)):
+        V[rows] -= np.outer(leading[rows], along)
     V[:, 0] = leading
     return V
 
