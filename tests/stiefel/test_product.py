@@ -36,6 +36,21 @@ def test_the_compiled_product_is_identical(dtype, columns, work, monkeypatch):
     assert np.array_equal(whole(U, onto=before.copy(), scale=1.3), whole_plain(U, onto=before.copy(), scale=1.3))
 
 
+@pytest.mark.skipif(platform.machine() in ("arm64", "aarch64"), reason="SciPy may be built to fuse operations there")
+@pytest.mark.parametrize("last", [0, 1, 300])
+def test_products_of_more_rows_than_stay_in_cache_are_identical(last, monkeypatch):
+    # Rows are asked for ahead there, but for those at the end, of which some are empty.
+    rng, m, n = np.random.default_rng(5), 9000, 20_000
+    rows = np.append(rng.integers(m - 500, size=n), np.full(last, m - 100))
+    W = sparse.csr_array((rng.random(n + last), (rows, rng.integers(m, size=n + last))), shape=(m, m))
+    W.sum_duplicates()
+    U, before = rng.standard_normal((2, m, 37))
+    diagonal = rng.random(m)
+    found = sparse_product(W, diagonal=diagonal)(U, onto=before.copy(), scale=0.7)
+    monkeypatch.setenv("STIEFELSYNC_COMPILED", "0")
+    assert np.array_equal(found, sparse_product(W, diagonal=diagonal)(U, onto=before.copy(), scale=0.7))
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.longdouble], ids=["compiled", "SciPy"])
 def test_products_entry_by_entry(dtype, monkeypatch):
     monkeypatch.setattr(product, "_CHUNK_ROWS", 4)
