@@ -41,18 +41,27 @@ WIDE static int64_t agreeing(const int32_t *a, const int32_t *b, const int64_t *
     return same;
 }
 
-/* Matches that join equal labels, and labels that both objects hold, of every pair: right and present, (n_pairs,). `found`,
-   (2,), counts matches whose first, and whose second, point has a label that the other object holds; null if not wanted.
-   Labels, (m,), are -1 for none, and O, (k, d), is who holds which. `partner`, (m, width), are the numbers of all matches, see
-   partners.c, or null. */
+/* Matches that join equal labels, and labels that both objects hold, of every pair: right and present, (n_pairs,); and how
+   many objects hold each label, (d,), zeros before. `found`, (2,), counts matches whose first, and whose second, point has a
+   label that the other object holds; null if not wanted. Labels, (m,), are -1 for none. `partner`, (m, width), are the numbers
+   of all matches, see partners.c, or null. 1 if a label is not below d, -1 without memory. */
 API int count_labels(int64_t k, int64_t d, int64_t n_pairs, const int32_t *pairs, const int64_t *start, const int32_t *a,
-                     const int32_t *b, const int64_t *labels, const double *O, const int64_t *offsets, int64_t width,
-                     const uint8_t *partner, double *right, double *present, double *found) {
-    uint8_t *held = malloc((size_t)(k * d > 0 ? k * d : 1));
+                     const int32_t *b, const int64_t *offsets, int64_t width, const uint8_t *partner, const int64_t *labels,
+                     double *right, double *present, double *holders, double *found) {
+    uint8_t *held = calloc((size_t)(k * d > 0 ? k * d : 1), 1);
     int64_t rows = 0, columns = 0;
     if (!held) return -1;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t r = offsets[i]; r < offsets[i + 1]; r++) {
+            if (labels[r] >= d) {
+                free(held);
+                return 1;
+            }
+            if (labels[r] >= 0) held[i * d + labels[r]] = 1;
+        }
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t c = 0; c < d; c++) holders[c] += held[i * d + c];
     const int counted = partner && count_agreeing(k, d, width, offsets, partner, labels, n_pairs, pairs, right);
-    for (int64_t x = 0; x < k * d; x++) held[x] = O[x] > 0;
     for (int64_t s = 0; s < n_pairs; s++) {
         const uint8_t *i = held + pairs[2 * s] * d, *j = held + pairs[2 * s + 1] * d;
         for (int64_t t = start[s]; found && t < start[s + 1]; t++) {

@@ -209,14 +209,15 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
 
 def _counted(table: MatchTable, labels: Ints) -> BlockCounts:
     """Do what :func:`block_counts` does, remembering nothing."""
-    O = table.occupancy(labels)
     kernels = library()
-    right, present, sides_found = (
-        _hits(table, labels, O) if kernels is None else count_labels(kernels, table, labels, O)
+    right, present, holders, sides_found = (
+        _hits(table, labels) if kernels is None else count_labels(kernels, table, labels)
     )
     found = 2 * float(present.sum()) if sides_found is None else float(sides_found.sum())
-    sight = None if table.complete else count_sight(table, O, np.bincount(table.owner[labels < 0], minlength=len(O)))
-    if sight is not None:
+    sight = None
+    if not table.complete:
+        O = table.occupancy(labels)
+        sight = count_sight(table, O, np.bincount(table.owner[labels < 0], minlength=len(O)))
         reach = reaches(O, near(table, O))
         reach = np.append(reach[reach > 0], 1 + table.partner_counts[table.owner[labels < 0]])
         local = len(reach) and float(np.median(reach)) <= _LOCAL * len(O)
@@ -224,19 +225,19 @@ def _counted(table: MatchTable, labels: Ints) -> BlockCounts:
         sight = replace(sight, apart=pieces_apart(table, labels), reached=reached)
     sides = None if sides_found is None or not table.sided else count_sides(table, float(sides_found[0]), found)
     weighed = None if table.weight_scores is None else trust(table, table.agreeing(labels))
-    return BlockCounts(right, present, O.sum(axis=0), sight, found, *_rows(table), weighed, sides)
+    return BlockCounts(right, present, holders, sight, found, *_rows(table), weighed, sides)
 
 
-def _hits(table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, Floats | None]:
-    """Return right matches and shared labels of all pairs, (P,) each, and partners found by rows and columns, (2,).
+def _hits(table: MatchTable, labels: Ints) -> tuple[Floats, Floats, Floats, Floats | None]:
+    """Return right matches and shared labels of all pairs, (P,) each, holders, (d,), and partners found, (2,).
 
-    The latter are None where every row is matched.
+    The latter, by rows and by columns, are None where every row is matched.
     """
-    found = None
+    O, found = table.occupancy(labels), None
     if table.partial:
         rows, both = (float(np.sum(table.seen_by(labels, x) * O)) for x in (table.first, None))
         found = np.array([rows, both - rows])
-    return table.right(labels), _shared(table, O), found
+    return table.right(labels), _shared(table, O), O.sum(axis=0), found
 
 
 def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:

@@ -21,6 +21,7 @@ __all__ = [
     "arrange_matches",
     "count_labels",
     "count_triangles",
+    "counting",
     "earned_by_blocks",
     "hopeful_pairs",
     "label_product",
@@ -42,6 +43,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _INTEGER, _REAL, _ARRAY = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
+_BEYOND = "a label is not below the number of labels"
 
 
 def arrange_matches(library: Any, matchings: Matchings) -> tuple[NDArray[np.int32], ...]:
@@ -62,20 +64,26 @@ def number_matches(library: Any, table: MatchTable) -> NDArray[np.int32]:
     return numbers
 
 
-def count_labels(library: Any, table: MatchTable, labels: Ints, O: Floats) -> tuple[Floats, Floats, Floats | None]:
-    """Return right matches and shared labels of all pairs, (P,) each, and partners found by rows and columns, (2,).
+def count_labels(library: Any, table: MatchTable, labels: Ints) -> tuple[Floats, Floats, Floats, Floats | None]:
+    """Return right matches and shared labels of all pairs, (P,) each, holders, (d,), and partners found, (2,).
 
-    The latter are None where every row is matched.
+    The latter, by rows and by columns, are None where every row is matched.
     """
-    problem = table.matchings
-    (right, present), found = np.empty((2, len(problem.pair_objects))), np.empty(2) if table.partial else None
-    sizes = map(_INTEGER, (*O.shape, len(right)))
-    labels, numbers = np.ascontiguousarray(labels, np.int64), table.partner_numbers if table.full else None
-    given = map(_at, (problem.pair_objects, problem.pair_start, *table.ends, labels, O, problem.offsets))
-    width, made = 0 if numbers is None else numbers.shape[1], map(_at, (numbers, right, present, found))
-    if library.count_labels(*sizes, *given, _INTEGER(width), *made):
-        raise MemoryError("no memory for counting labels")
-    return right, present, found
+    (right, present), holders = np.empty((2, len(table.matchings.pair_objects))), np.zeros(table.d)
+    found = np.empty(2) if table.partial else None
+    assert len(labels) == table.matchings.n_points
+    arrays = np.ascontiguousarray(labels, np.int64), right, present, holders, found
+    if failed := library.count_labels(*table.counting, *map(_at, arrays)):
+        raise MemoryError("no memory for counting labels") if failed < 0 else IndexError(_BEYOND)
+    return right, present, holders, found
+
+
+def counting(table: MatchTable) -> tuple[Any, ...]:
+    """Return what :func:`count_labels` tells its kernel of a table, whatever the labels."""
+    problem, numbers = table.matchings, table.partner_numbers if table.full else None
+    sizes = map(_INTEGER, (problem.n_objects, table.d, len(problem.pair_objects)))
+    given = map(_at, (problem.pair_objects, problem.pair_start, *table.ends, problem.offsets))
+    return *sizes, *given, _INTEGER(0 if numbers is None else numbers.shape[1]), _at(numbers)
 
 
 def number_partners(library: Any, table: MatchTable, out: NDArray[Any]) -> None:

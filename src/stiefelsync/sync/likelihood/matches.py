@@ -16,6 +16,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.kernels import (
     arrange_matches,
+    counting,
     earned_by_blocks,
     label_product,
     mark_supported,
@@ -89,6 +90,11 @@ class MatchTable:
     def counted(self) -> dict[bytes, Any]:
         """What a few labellings say about the matches, by the bytes of the labels."""
         return {}
+
+    @cached_property
+    def counting(self) -> tuple[Any, ...]:
+        """What counting labels asks of the table again and again, for the compiled library."""
+        return counting(self)
 
     @cached_property
     def weights(self) -> Floats:
