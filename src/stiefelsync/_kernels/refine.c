@@ -146,6 +146,25 @@ static void hold(State *s, int64_t i, int64_t c, double by) {
     s->O[i * d + c] += by;
 }
 
+/* Find who holds what, O and holders, and in `shared` what being seen is worth; 1 if a label is not below d. */
+API int begin(State *s) {
+    const int64_t k = s->k, d = s->d;
+    memset(s->O, 0, (size_t)(k * d) * 8);
+    memset(s->holders, 0, (size_t)d * 8);
+    memset(s->shared, 0, (size_t)(k * d) * 8);
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t a = s->offsets[i]; a < s->offsets[i + 1]; a++) {
+            const int64_t c = s->labels[a];
+            if (c >= d) return 1;
+            if (c < 0) continue;
+            s->holders[c] += s->O[i * d + c] == 0;
+            s->O[i * d + c] = 1.0;
+            for (int32_t e = s->indptr[a]; s->seen && e < s->indptr[a + 1]; e++)
+                s->shared[s->partners[e] * d + c] += s->seen[e];
+        }
+    return 0;
+}
+
 /* Give object i new labels; whether they differ from those it had. `count`, (d,), is all zeros before and after. */
 static int give(State *s, int64_t i, const int64_t *new, int64_t *count) {
     const int64_t a = s->offsets[i], n = s->offsets[i + 1] - a, d = s->d;

@@ -19,7 +19,7 @@ from stiefelsync.sync.likelihood import matches
 from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import block_counts
 from stiefelsync.sync.likelihood.exchange import _Entries, _Numbered, exchange
-from stiefelsync.sync.likelihood.gauss_seidel import ascend, gauss_seidel, refine
+from stiefelsync.sync.likelihood.gauss_seidel import State, ascend, gauss_seidel, refine
 from stiefelsync.sync.likelihood.kernels import scale_soft
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import sinkhorn
@@ -76,6 +76,32 @@ def test_sweeps_give_equal_labels(name: str, sparse_pairs: bool, monkeypatch: py
             (one, sweeps), (two, as_many) = both(monkeypatch, call)
             assert one.tolist() == two.tolist()
             assert sweeps == as_many
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_states_begin_with_equal_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS[name]()
+    table = MatchTable.of(problem, int(truth.max()) + 3)
+    for start in starts(table, truth):
+        rates = log_odds(table, block_counts(table, start))
+        one, two = both(monkeypatch, lambda start=start, rates=rates: State(table, start.copy(), rates))
+        assert one.kernels is not None
+        assert two.kernels is None
+        for array in ("O", "holders", "shared", "near", "reach"):
+            assert np.array_equal(getattr(one, array), getattr(two, array))
+        assert one.O.any()
+
+
+def test_labels_beyond_the_last_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = PROBLEMS["partial"]()
+    d = int(truth.max())
+
+    def refuse() -> None:
+        for call in (block_counts, lambda table, start: gauss_seidel(table.matchings, start, d)):
+            with pytest.raises(IndexError):
+                call(MatchTable.of(problem, d), truth.astype(np.int64))
+
+    both(monkeypatch, refuse)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -272,8 +298,6 @@ def test_sums_of_rounded_rates_do_not_depend_on_their_order() -> None:
     problem, truth = PROBLEMS["partial"]()
     table = MatchTable.of(problem, int(truth.max()) + 1)
     rates = log_odds(table, block_counts(table, np.asarray(truth, dtype=np.int64)))
-    from stiefelsync.sync.likelihood.gauss_seidel import State
-
     right = State(table, np.asarray(truth, dtype=np.int64), rates).rates.right
     rng = np.random.default_rng(0)
     right = right + np.ldexp(np.round(np.ldexp(rng.random(len(right)), 30)), -30)

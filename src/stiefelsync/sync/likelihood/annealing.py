@@ -52,7 +52,7 @@ def anneal(
     [0, 1, 2]
     """
     state = State(table, labels.copy(), log_odds(table, block_counts(table, labels), blocks))
-    kernels = state.kernels()
+    kernels = state.sweeps()
     objects, d = np.flatnonzero(table.matchings.sizes).tolist(), table.d
     labels_in_turn = np.tile(np.arange(d), (len(objects) * _PAIRINGS, 1))
     for temperature in np.linspace(hot, 1.0, sweeps).tolist():

@@ -136,7 +136,7 @@ def ascend(table: MatchTable, labels: Ints, rates: LogOdds, *, max_sweeps: int =
 
 def _climb(state: State, max_sweeps: int) -> int:
     """Re-label objects until none can raise its score; return the sweeps made."""
-    kernels = state.kernels()
+    kernels = state.sweeps()
     sweeps, changed = 0, True
     # Where few were compared, an object that kept its labels need not be asked again until a neighbour changes.
     calm = np.zeros(len(state.O), dtype=bool)
@@ -240,19 +240,25 @@ class State:
         rates = replace(rates, match=on_grid(rates.match), sighting=seen, size=on_grid(rates.size))
         self.table, self.labels, self.rates = table, labels, rates
         self.offsets = table.matchings.offsets.tolist()
-        self.O = table.occupancy(labels)
-        self.holders: Floats = self.O.sum(axis=0)
-        self.shared: Floats = np.asarray(rates.size @ self.O)
-        self.near: Floats | None = None if table.complete else near(table, self.O)
-        self.reach: Ints | None = None
-        if self.near is not None and rates.extent is not None:
-            self.reach = reaches(self.O, self.near)
         self.half: Floats | None = None if rates.seen is None else 0.5 * rates.seen
-        if self.half is not None:
-            self.shared += table.seen_by(labels, self.half)
-        k = len(self.O)
+        k, d = table.matchings.n_objects, table.d
         # By the number of other holders, where all were compared.
         self.popular: Floats | float = rates.prior(np.arange(k + 1.0), k)
+        self.O, self.holders, self.shared = np.empty((k, d)), np.empty(d), np.empty((k, d))
+        self.near: Floats | None = None if table.complete else np.empty((k, d))
+        self.reach: Ints | None = None if table.complete or rates.extent is None else np.empty(d, dtype=np.int64)
+        self.kernels = None if (found := library()) is None else Kernels(found, self)
+        if self.kernels is not None:
+            self.kernels.begin()
+        else:
+            self.O[:] = table.occupancy(labels)
+            self.holders[:] = self.O.sum(axis=0)
+            self.shared[:] = 0.0 if self.half is None else table.seen_by(labels, self.half)
+        self.shared += rates.size @ self.O
+        if self.near is not None:
+            self.near[:] = near(table, self.O)
+            if self.reach is not None:
+                self.reach[:] = reaches(self.O, self.near)
 
     @cached_property
     def seen(self) -> Any:
@@ -263,12 +269,9 @@ class State:
         # A slice of a dense array costs a hundredth of a slice of a sparse matrix.
         return seen.toarray() if len(self.labels) * len(self.O) <= _DENSE else seen
 
-    def kernels(self) -> Kernels | None:
+    def sweeps(self) -> Kernels | None:
         """Return the compiled sweeps over these labels, or None without them or where BLAS is quicker."""
-        found = library()
-        if found is None or (self.half is not None and len(self.table.indices) * self.table.d > _BLAS):
-            return None
-        return Kernels(found, self)
+        return None if self.half is not None and len(self.table.indices) * self.table.d > _BLAS else self.kernels
 
     def prior(self, i: int, j: int) -> Floats | float:
         """Return what the prior adds to each label in objects i, …, j - 1, shape (j - i, d)."""

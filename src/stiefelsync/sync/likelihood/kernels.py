@@ -28,6 +28,7 @@ __all__ = [
     "mark_supported",
     "number_matches",
     "number_partners",
+    "refining",
     "sample_sweep",
     "scale_entries",
     "scale_soft",
@@ -158,9 +159,7 @@ def sketch_rows(library: Any, N: Any, shift: NDArray[Any], column: Ints, sign: N
         raise MemoryError("no memory for a sketch")
 
 
-_TYPES = dict.fromkeys(("offsets", "partners", "near_first", "near_object", "labels", "reach"), np.int64) | {
-    **dict.fromkeys(("indptr", "indices", "size_first", "size_object"), np.int32), "partner": np.uint8,
-}  # fmt: skip
+_TYPES = {"partner": np.uint8, "partners": np.int64, "size_first": np.int32, "size_object": np.int32}
 _CHANGED = "labels", "O", "holders", "shared", "near", "reach"
 
 
@@ -187,17 +186,16 @@ class Kernels:
 
     def __init__(self, library: Any, state: State) -> None:
         self.library, self.kept = library, _arrays(state)
-        rates, table = state.rates, state.table
-        self.state = _State(
-            **{name: address(array) for name, array in self.kept.items()},
-            k=table.matchings.n_objects,
-            d=table.d,
-            complete=int(table.complete),
-            fresh=0.0 if rates.sight is None else rates.by_level[1],
-            apart=float(np.log(table.d)),
-            births=rates.births,
-            width=self.kept["worth"].shape[1] if "worth" in self.kept else 0,
-        )
+        rates, self.state = state.rates, _State.from_buffer_copy(state.table.refining)
+        for name, array in self.kept.items():
+            setattr(self.state, name, address(array))
+        self.state.fresh, self.state.births = 0.0 if rates.sight is None else rates.by_level[1], rates.births
+        self.state.width = self.kept["worth"].shape[1] if "worth" in self.kept else 0
+
+    def begin(self) -> None:
+        """Find who holds what, and in `shared` what being seen is worth."""
+        if self.library.begin(ctypes.byref(self.state)):
+            raise IndexError(_BEYOND)
 
     def refine_sweep(self, calm: NDArray[np.bool_]) -> bool:
         """Re-label every restless object that is not calm, (k,), in turn; return whether a label changed."""
@@ -215,10 +213,19 @@ class Kernels:
         return code
 
 
+def refining(table: MatchTable) -> Any:
+    """Return the struct State as far as it does not depend on labels; the table must be kept."""
+    known = _State(k=table.matchings.n_objects, d=table.d, complete=int(table.complete), apart=float(np.log(table.d)))
+    known.offsets, known.indptr, known.indices = map(address, (table.matchings.offsets, table.indptr, table.indices))
+    if not table.complete:
+        known.near_first, known.near_object = map(address, table.neighbour_rows)
+    return known
+
+
 def _arrays(state: State) -> dict[str, Any]:
-    """Return those arrays of the struct that apply, by name, of the types that it wants."""
+    """Return the other arrays of the struct that apply, by name, of the types that it wants."""
     rates, table = state.rates, state.table
-    found: dict[str, Any] = {"offsets": table.matchings.offsets, "indptr": table.indptr, "indices": table.indices}
+    found: dict[str, Any] = {}
     if table.full and rates.by_blocks:
         found |= {"partner": table.partner_numbers, "worth": table.by_partner(rates.match)}
     else:
@@ -229,9 +236,7 @@ def _arrays(state: State) -> dict[str, Any]:
         found["size"] = rates.size
     else:
         found |= {"size_first": rates.size.indptr, "size_object": rates.size.indices, "size_value": rates.size.data}
-    if not table.complete:
-        found["near_first"], found["near_object"] = table.neighbour_rows
-    if np.ndim(state.popular):
+    if not isinstance(state.popular, float):
         found["popular"] = state.popular
     if rates.sight is not None:
         found["logit"] = rates.by_level[0]
@@ -239,9 +244,9 @@ def _arrays(state: State) -> dict[str, Any]:
         found["extent"] = rates.extent
     found = {name: np.ascontiguousarray(x, _TYPES.get(name, np.float64)) for name, x in found.items()}
     # What sweeps change must be the arrays of the state themselves.
-    changed = {name: x for name in _CHANGED if (x := getattr(state, name)) is not None}
-    assert all(x.dtype == _TYPES.get(name, np.float64) for name, x in changed.items())
-    return found | changed
+    assert state.labels.dtype == np.int64
+    assert len(state.labels) == table.matchings.n_points
+    return found | {name: x for name in _CHANGED if (x := getattr(state, name)) is not None}
 
 
 class Sorted(NamedTuple):

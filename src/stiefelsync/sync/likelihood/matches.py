@@ -22,6 +22,7 @@ from stiefelsync.sync.likelihood.kernels import (
     mark_supported,
     number_matches,
     number_partners,
+    refining,
     spread_values,
 )
 
@@ -97,6 +98,11 @@ class MatchTable:
         return counting(self)
 
     @cached_property
+    def refining(self) -> Any:
+        """What refinement asks of it likewise."""
+        return refining(self)
+
+    @cached_property
     def weights(self) -> Floats:
         """The weights of the stored entries of W, scaled to mean one; shape (nnz,)."""
         if self.matchings.weights is None:
@@ -154,7 +160,7 @@ class MatchTable:
         """The objects each object was compared with, as the row pointers and columns of a CSR matrix."""
         i, j = self.matchings.pair_objects.T.astype(np.int64)
         order = np.argsort(np.append(i, j), kind="stable")
-        return np.append(0, np.cumsum(self.partner_counts)), np.append(j, i)[order]
+        return np.append(0, np.cumsum(self.partner_counts, dtype=np.int64)), np.append(j, i)[order]
 
     @cached_property
     def neighbours(self) -> list[Ints]:
