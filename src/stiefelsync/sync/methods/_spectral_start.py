@@ -65,8 +65,7 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
     >>> start_size(A, np.array([2, 2, 2]), 5)
     2
     """
-    trace = float(np.sum(1 / (_row_sums(A) + 1)))
-    largest = int(np.max(sizes, initial=1))
+    trace, largest = float((1 / (_row_sums(A) + 1)).sum()), int(sizes.max(initial=1))
     enough = largest if trace <= largest + 0.5 else max(largest, int(np.ceil(1.1 * trace)))
     return min(d, int(A.shape[0]), enough)
 
@@ -116,8 +115,8 @@ def spectral_start(
     m = A.shape[0]
     s = nudges(m) / np.sqrt(_row_sums(A) + diagonal)
     if m <= max(QUICK_ROWS, 4 * d):
-        N = (A.toarray() if sparse.issparse(A) else A) * np.outer(s, s)
-        N.flat[:: m + 1] += diagonal * s**2
+        N = (A.toarray() if sparse.issparse(A) else A) * (s[:, None] * s)
+        N.reshape(-1)[:: m + 1] += diagonal * s**2
         return sparsest(leading_vectors(N, d), max_iter=_TURNS)
     small = A.nnz * d < SMALL
     dtype, tol, most = (np.float64, 1e-4, 60) if small else (np.float32, 2e-3, max_products)
@@ -158,7 +157,7 @@ def nudges(m: int) -> NDArray[np.float64]:
 
 def _row_sums(A: Any) -> NDArray[np.float64]:
     """Return the sums of the rows of A, CSR or dense, shape (m,)."""
-    if (kernels := library()) is not None and sparse.issparse(A):
+    if sparse.issparse(A) and (kernels := library()) is not None:
         return sum_rows(kernels, A)
     return np.asarray(A @ np.ones(A.shape[0]))
 
