@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -165,6 +167,17 @@ def _householder(A: NDArray[Any], pivoting: bool = False) -> tuple[NDArray[Any],
     return np.ascontiguousarray(Q), R
 
 
+def _scales(least: float) -> Iterator[float]:
+    """Yield the scales by which singular values from `least` on grow to 1 the soonest."""
+    while True:
+        s = (3 / (1 + least + least**2)) ** 0.5
+        yield s
+        least *= 1.5 * s - 0.5 * s**3 * least**2
+
+
+_SCALES = tuple(islice(_scales(_LEAST), _STEPS))
+
+
 def polar(A: NDArray[Any]) -> NDArray[Any]:
     """Return the orthonormal polar factor of A, the maximiser of tr(QᵀA) over QᵀQ = I.
 
@@ -208,14 +221,13 @@ def _newton_schulz(A: NDArray[Any]) -> NDArray[Any] | None:
     bound = float(norm("1", G)) ** 0.5
     if not 2.0**-300 < bound < 2.0**300:  # whose cubes are still numbers
         return None
-    least, unit = _LEAST, 1 / bound  # by which X is to be multiplied at first
-    for n in range(_STEPS):
+    unit = 1 / bound  # by which X is to be multiplied at first
+    for n, scale in enumerate(_SCALES):
         close = n > _FEWEST and len(A) - np.vdot(X.T, X.T) <= tol
-        s = unit if close else unit * (3 / (1 + least + least**2)) ** 0.5
+        s = unit if close else unit * scale
         X = gemm(-0.5 * s**3, G, X, 1.5 * s, X)
         if close:
             return np.asarray(X.T)
-        s, unit = s / unit, 1.0
-        least *= 1.5 * s - 0.5 * s**3 * least**2
+        unit = 1.0
         G = gemm(1.0, X, X, trans_b=True)
     return None
