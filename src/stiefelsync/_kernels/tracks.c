@@ -141,3 +141,20 @@ API int find_involved(const int64_t *ends, int64_t M, const int64_t *track, int6
     free(first);
     return 0;
 }
+
+/* The first of the points that matches, (M, 2), connect with each of m points inside its label, -1 being none, into `first`. */
+API int find_pieces(const int64_t *label, int64_t m, const int64_t *ends, int64_t M, int64_t *first) {
+    int32_t *up = malloc((size_t)m * 4 + 1); /* a point of the same piece, no later one */
+    if (!up) return -1;
+    for (int64_t p = 0; p < m; p++) up[p] = (int32_t)p;
+    for (int64_t e = 0; e < M; e++) {
+        int32_t a = (int32_t)ends[2 * e], b = (int32_t)ends[2 * e + 1];
+        if (label[a] != label[b] || label[a] < 0) continue;
+        while (up[a] != a) a = up[a] = up[up[a]];
+        while (up[b] != b) b = up[b] = up[up[b]];
+        up[a > b ? a : b] = a > b ? b : a;
+    }
+    for (int64_t p = 0; p < m; p++) first[p] = up[p] == p ? p : first[up[p]];
+    free(up);
+    return 0;
+}

@@ -7,22 +7,24 @@ typedef struct {
 
 /* From how many there are of each i, at first[i + 2], to where the first of each i is to be put, at first[i + 1]. Once all are,
    that is where those of i + 1 begin. */
-static void to_starts(int64_t *first, int64_t n) {
+static void to_starts(int32_t *first, int64_t n) {
     for (int64_t i = 0; i < n; i++) first[i + 2] += first[i + 1];
 }
 
 /* For every match of the points x and y the third objects in which both have a partner, the same one (agree) or not (differ),
    and those, compared with both, in which only one has (silent). `ends`, (M, 2), pair of objects after pair, those of pair g,
-   (pairs, 2), from start[g] on; `kept`, (M,), are the matches that count, and pairs without any do not; `agree` and the
-   others are (M,), and zero. */
+   (pairs, 2), from start[g] on; `kept`, (M,), are the matches that count, and pairs without any do not; of these the `asked`,
+   (M,), get an answer; `agree` and the others are (M,), and zero. 2M < 2^31. */
 API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, const int64_t *start, const int64_t *ends,
-                      const uint8_t *kept, int64_t *agree, int64_t *differ, int64_t *silent) {
-    int64_t *memory = calloc((size_t)(m + 2 + k + 2 + 2 * pairs + 4 * k + 2 * start[pairs]), 8);
+                      const uint8_t *kept, const uint8_t *asked, int64_t *agree, int64_t *differ, int64_t *silent) {
+    uint64_t *memory = calloc((size_t)(k + start[pairs] * 2 + (m + 2 + k + 2 + 2 * pairs + 2 * k + 1) / 2), 8);
     if (!memory) return -1;
-    int64_t *first = memory, *begin = first + m + 2, *other = begin + k + 2;
-    int64_t *seen = other + 2 * pairs, *with = seen + k, *known[2] = {with + k, with + 2 * k};
-    Partner *partner = (Partner *)(with + 3 * k);
-    for (int64_t e = 0; e < 2 * start[pairs]; e++) first[ends[e] + 2] += kept[e / 2];
+    uint64_t *met = memory; /* the match, plus one, that met an object last, and the partner it has there */
+    Partner *partner = (Partner *)(met + k);
+    int32_t *first = (int32_t *)(partner + 2 * start[pairs]), *begin = first + m + 2, *other = begin + k + 2;
+    int32_t *known[2] = {other + 2 * pairs, other + 2 * pairs + k};
+    for (int64_t e = 0; e < start[pairs]; e++)
+        for (int side = 0; side < 2; side++) first[ends[2 * e + side] + 2] += kept[e];
     for (int64_t g = 0; g < pairs; g++)
         for (int side = 0; side < 2 && memchr(kept + start[g], 1, (size_t)(start[g + 1] - start[g])); side++)
             begin[pair[2 * g + side] + 2]++;
@@ -36,24 +38,23 @@ API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, 
         for (int side = 0; side < 2 && any; side++) other[begin[pair[2 * g + side] + 1]++] = pair[2 * g + 1 - side];
     }
     for (int64_t g = 0; g < pairs; g++) {
-        for (int side = 0; side < 2; side++) /* objects compared with this one are those marked g + 1 */
-            for (int64_t t = begin[pair[2 * g + side]]; t < begin[pair[2 * g + side] + 1]; t++) known[side][other[t]] = g + 1;
+        const int32_t own = (int32_t)g + 1; /* marks objects compared with these two */
+        for (int side = 0; side < 2; side++)
+            for (int32_t t = begin[pair[2 * g + side]]; t < begin[pair[2 * g + side] + 1]; t++) known[side][other[t]] = own;
         for (int64_t e = start[g]; e < start[g + 1]; e++) {
-            if (!kept[e]) continue;
+            if (!(kept[e] & asked[e])) continue;
             const int64_t x = ends[2 * e], y = ends[2 * e + 1];
-            int64_t both = 0, same = 0, compared = 0;
-            for (int64_t t = first[y]; t < first[y + 1]; t++) { /* x among them, in an object not compared with itself */
-                const Partner one = partner[t];
-                seen[one.object] = e + 1;
-                with[one.object] = one.point;
-                compared += known[0][one.object] == g + 1;
+            const uint64_t now = (uint64_t)(e + 1) << 32;
+            int32_t both = 0, same = 0, compared = 0;
+            for (int32_t t = first[y]; t < first[y + 1]; t++) { /* x among them, in an object not compared with itself */
+                met[partner[t].object] = now | (uint64_t)partner[t].point;
+                compared += known[0][partner[t].object] == own;
             }
-            for (int64_t t = first[x]; t < first[x + 1]; t++) {
-                const Partner one = partner[t];
-                const int met = seen[one.object] == e + 1;
-                both += met;
-                same += met & (with[one.object] == one.point);
-                compared += !met & (known[1][one.object] == g + 1);
+            for (int32_t t = first[x]; t < first[x + 1]; t++) {
+                const uint64_t there = met[partner[t].object];
+                both += there >= now;
+                same += there == (now | (uint64_t)partner[t].point);
+                compared += (there < now) & (known[1][partner[t].object] == own);
             }
             agree[e] = same;
             differ[e] = both - same;

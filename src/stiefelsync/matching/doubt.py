@@ -27,6 +27,7 @@ _UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is cont
 _FEW = 100  # matches that cycles could contradict, below which their rates say nothing
 _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
 _PRIOR = 1.0  # contradictions added to those found and those expected, so that few matches say little
+_MOST = 2**30  # matches whose ends 32 bits can count
 _LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
@@ -71,13 +72,15 @@ class Doubt:
     hopeless: Bools
 
 
-def witnesses(matchings: Matchings, kept: Bools | None = None) -> Witnesses:
+def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | None = None) -> Witnesses:
     """Ask for every match the third objects in which one of its points, or both, have a partner.
 
     Parameters
     ----------
     kept : (M,) bool, optional
         The matches that count: of others there is nothing to say, and they say nothing.
+    asked : (M,) bool, optional
+        The matches to ask about, all of them by default; of others there is nothing to say, either.
 
     Notes
     -----
@@ -95,17 +98,15 @@ def witnesses(matchings: Matchings, kept: Bools | None = None) -> Witnesses:
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
-    found = np.zeros((3, matchings.n_matches), dtype=np.int64)
-    count = np.ones(matchings.n_matches, dtype=bool) if kept is None else np.asarray(kept, dtype=bool)
+    found, every = np.zeros((3, matchings.n_matches), dtype=np.int64), np.ones(matchings.n_matches, dtype=bool)
+    count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
     sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
-    given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count
-    if _compiled("ask_witnesses", sizes, *given, *found):
+    given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count, wanted
+    if matchings.n_matches < _MOST and _compiled("ask_witnesses", sizes, *given, *found):
         return Witnesses(*found)
-    if kept is not None:
-        asked = witnesses(matchings.keep(kept))
-        found[:, count] = asked.agree, asked.differ, asked.silent
-        return Witnesses(*found)
-    return _ask_plainly(matchings)
+    plain = _ask_plainly(matchings if kept is None else matchings.keep(count))
+    found[:, count] = plain.agree, plain.differ, plain.silent
+    return Witnesses(*(found * wanted))
 
 
 def _ask_plainly(matchings: Matchings) -> Witnesses:
@@ -206,7 +207,7 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     if rates is not None:
         odds = np.where(kept, _UNCAUGHT * rates, np.inf)
         if _worth(matchings, odds, kept):
-            asked = witnesses(matchings, kept)
+            asked = witnesses(matchings, kept, odds > 0)
             # Beyond a thousand that is zero, and infinite odds times zero.
             odds *= (0.5 ** np.arange(1001))[np.minimum(asked.agree, 1000)]
             judged = kept & np.isfinite(support) & (asked.agree + asked.differ + asked.silent > 0)

@@ -231,6 +231,8 @@ def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
 
 def pieces(start: Ints, ends: Ints) -> Ints:
     """Return the first point of each point's piece: the points of its label that matches connect; shape (m,)."""
+    if (found := kernels.pieces(start, ends)) is not None:
+        return found
     a, b = ends.T
     return connected(len(start), ends[(start[a] == start[b]) & (start[a] >= 0)])
 

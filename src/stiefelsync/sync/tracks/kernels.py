@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from stiefelsync._kernels.library import address, library
 
 __all__ = [
-    "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "prefer_parallel",
-    "sorted_matches", "square_counts", "triangle_counts",
+    "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "pieces",
+    "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -197,6 +197,18 @@ def involved(found: Any, ends: Ints, track: Ints, least: int) -> Bools | None:
     if found.find_involved(_at(ends), _number(M), _at(track), _number(m), _number(least), _at(marked)):
         raise MemoryError("no memory for tracks that might be joined")
     return marked
+
+
+@_compiled
+def pieces(found: Any, labels: Ints, ends: Ints) -> Ints | None:
+    """Return the first point of those that matches, (M, 2), connect with each of the points inside its label, (m,)."""
+    m = len(labels)
+    if m > _MOST:
+        return None
+    labels, ends, first = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(ends, np.int64), np.empty(m, np.int64)
+    if found.find_pieces(_at(labels), _number(m), _at(ends), _number(len(ends)), _at(first)):
+        raise MemoryError("no memory for pieces of tracks")
+    return first
 
 
 @_compiled
