@@ -90,7 +90,9 @@ class MatchArrays:
     @cached_property
     def endpoints(self) -> NDArray[np.int64]:
         """Global point indices of both ends of every match; shape (M, 2)."""
-        return self.indices + self.offsets[self.pair_objects][self.match_pairs]
+        ends = np.repeat(self.offsets[self.pair_objects], np.diff(self.pair_start), axis=0)
+        ends += self.indices
+        return ends
 
     @cached_property
     def match_keys(self) -> NDArray[np.int64]:
@@ -185,7 +187,7 @@ class MatchArrays:
         return self._with(
             pair_objects=self.pair_objects[left],
             pair_start=np.append(0, np.cumsum(counts[left], dtype=np.int64)),
-            indices=self.indices[rows],
+            indices=self.indices.take(rows, axis=0),
             weights=None if self.weights is None else self.weights[rows],
             repair=None,
         )
