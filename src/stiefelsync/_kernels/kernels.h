@@ -89,9 +89,10 @@ int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, 
                    int64_t n_pairs, const int32_t *pairs, double *right);
 
 /* For every one of n > q positions, the first two of four columns of `place`, the q nearest others, nearest first and of
-   equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows 2q apart. `memory` is room for nearest_cells(n)
-   doubles, `far` for q. Positions are of single precision, whatever their type. */
+   equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows 2q apart. In their `order`, (n,), neighbours are
+   near each other. `memory` is room for nearest_cells(n) floats, `far` for q. Positions are of single precision, whatever their
+   type. */
 size_t nearest_cells(int64_t n);
-void nearest_others(const double *place, int64_t n, int64_t q, int32_t *near, double *memory, double *far);
+void nearest_others(const double *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory, double *far);
 
 #endif

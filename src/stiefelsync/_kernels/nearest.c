@@ -1,60 +1,95 @@
 /* The nearest others of every position, by a tree whose leaves of LEAF positions ask together: each of them has a lane of the
    processor's registers, and the nearest so far are kept sorted by networks of minima and maxima, without a branch.
 
-   What is sorted are keys: squares of distances whose last bits are replaced by the number of the position, which are doubles
-   of the same order, equally near ones by number. Only where two squares differ by no more than these bits one has to look
-   again, and exactly. On a grid no square has so many bits. */
+   What is sorted are keys: the bits of squares of distances in single precision, which have their order, the last of them
+   replaced by a code that tells whose distance it is. Where keys differ by more than that and by what rounding does, so do
+   distances; else one looks again, and exactly. On a grid, of the distances below some length no bit is lost, and codes are
+   the numbers of positions: then the keys of equally near ones are in their order, too. */
 #include "kernels.h"
 
 #include <math.h>
 
-#define LEAF 8        /* the networks below are for eight */
-#define BRANCH 32     /* leaves whose boxes are looked at together */
-#define SAMPLE 16     /* positions that show which side of a part is the wider */
-#define NOWHERE 1e150 /* where the rest of the last leaf is; positions are of single precision, and nowhere near */
-#define FARTHEST (4 * NOWHERE * NOWHERE)
-#define STEPS 8 /* of a grid, in one pixel */
-#define BIAS ((int64_t)1 << 52) /* one more in the exponent: no key is subnormal, which some programs take for zero */
+#define LEAF 8    /* the networks below are for eight */
+#define BRANCH 32 /* leaves whose boxes are looked at together */
+#define VISITS 64 /* leaves that codes can tell apart */
+#define MANY (1 << 20) /* numbers that keys have no room for */
+#define SAMPLE 16 /* positions that show which side of a part is the longer */
+#define FEW 4     /* positions that are left in any order */
+#define STEPS 8   /* of a grid, in one pixel */
+#define FARTHEST 0x7f800000 /* the bits of infinity */
+#define TINY (27 << 23) /* the bits of 2^-100: squares below may have lost more than their last bits */
 
-typedef double Row[LEAF];
+typedef float Reals __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
+typedef int32_t Whole __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
+typedef int32_t Half __attribute__((vector_size(2 * LEAF)));
+typedef int64_t Longs __attribute__((vector_size(4 * LEAF)));
 
-/* n positions, leaf after leaf: x, y, and `mark`, their number + BIAS. The boxes of leaves, and those of branches, are low x,
-   high x, low y, high y. `key` is room to sort the positions, by their `rank` along x or along y. */
+/* n positions, leaf after leaf: x, y, and their numbers. The boxes of leaves, and those of branches, are low x, high x, low y,
+   high y. Keys end in a code, below `codes`, a power of two: the number of the position, or what tells leaf and place if not
+   `named`. Squares whose bits are below `exact` have lost none. */
 typedef struct {
     int64_t n, leaves, branches;
-    double *x, *y, *leaf[4], *branch[4];
-    int64_t *mark;
-    uint64_t *key;
-    uint32_t *rank[2];
+    float *x, *y, *leaf[4], *branch[4];
+    int32_t *number, codes, named, exact;
 } Tree;
 
-size_t nearest_cells(int64_t n) { return (size_t)(5 * (n + LEAF) + 4 * (n / LEAF + n / LEAF / BRANCH + 2)); }
+size_t nearest_cells(int64_t n) { return (size_t)(3 * (n + LEAF) + 4 * (BRANCH + 1) * (n / LEAF / BRANCH + 1)); }
 
-static Tree tree_in(double *memory, int64_t n) {
+static Tree tree_in(float *memory, int64_t n) {
     Tree t = {.n = n, .leaves = (n + LEAF - 1) / LEAF};
     t.branches = (t.leaves + BRANCH - 1) / BRANCH;
     t.x = memory;
     t.y = t.x + n + LEAF;
-    t.mark = (int64_t *)(t.y + n + LEAF);
-    t.key = (uint64_t *)(t.mark + n + LEAF);
-    t.rank[0] = (uint32_t *)(t.key + n + LEAF);
-    t.rank[1] = t.rank[0] + n;
-    double *boxes = (double *)(t.rank[0] + 2 * (n + LEAF));
+    t.number = (int32_t *)(t.y + n + LEAF);
+    float *boxes = t.y + 2 * (n + LEAF);
     for (int c = 0; c < 4; c++) {
-        t.leaf[c] = boxes + c * t.leaves;
-        t.branch[c] = boxes + 4 * t.leaves + c * t.branches;
+        t.leaf[c] = boxes + c * BRANCH * t.branches;
+        t.branch[c] = boxes + 4 * BRANCH * t.branches + c * t.branches;
     }
     return t;
 }
 
-static inline double least(double a, double b) { return a < b ? a : b; }
-static inline double most(double a, double b) { return a > b ? a : b; }
+static inline float least(float a, float b) { return a < b ? a : b; }
+static inline float most(float a, float b) { return a > b ? a : b; }
 
-static inline uint32_t rank_of(double x) {
-    const float single = (float)x;
-    uint32_t bits;
-    memcpy(&bits, &single, 4);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+ALWAYS_INLINE Whole lower(Whole a, Whole b) {
+    Whole found;
+    for (int l = 0; l < LEAF; l++) found[l] = a[l] < b[l] ? a[l] : b[l];
+    return found;
+}
+
+ALWAYS_INLINE Whole higher(Whole a, Whole b) {
+    Whole found;
+    for (int l = 0; l < LEAF; l++) found[l] = a[l] > b[l] ? a[l] : b[l];
+    return found;
+}
+
+/* The smallest of four times LEAF; GCC would make a chain of minima. */
+#define SMALLER(a, b) (((a) & ((a) < (b))) | ((b) & ((a) >= (b))))
+ALWAYS_INLINE int32_t smallest(const Whole *left) {
+    const Whole one = SMALLER(left[0], left[1]), two = SMALLER(left[2], left[3]), both = SMALLER(one, two);
+    Half half[2];
+    memcpy(half, &both, sizeof both);
+    const Half four = SMALLER(half[0], half[1]);
+    const int32_t a = four[0] < four[1] ? four[0] : four[1], b = four[2] < four[3] ? four[2] : four[3];
+    return a < b ? a : b;
+}
+
+ALWAYS_INLINE int any(Whole which) {
+    const Longs two = (Longs)which;
+    return (two[0] | two[1] | two[2] | two[3]) != 0;
+}
+
+static inline int32_t bits(float x) {
+    int32_t found;
+    memcpy(&found, &x, 4);
+    return found;
+}
+
+static inline float single(int32_t bits) {
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
 }
 
 /* Move the `half` smallest of n different keys to the front; `other` is room for n. O(n) whatever their order, as the pivots
@@ -91,43 +126,95 @@ static void halve(uint64_t *restrict key, int64_t n, int64_t half, uint64_t *res
     }
 }
 
-/* Part the positions of the leaves from, ..., to - 1 along their wider side, half by half: all leaves but the last are full. */
-static void part(const double *place, Tree t, int64_t from, int64_t to) {
-    while (to - from > 1) {
-        const int64_t a = from * LEAF, b = to * LEAF < t.n ? to * LEAF : t.n, step = (b - a + SAMPLE - 1) / SAMPLE;
-        double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
-        for (int64_t s = a; s < b; s += step)
-            for (int c = 0; c < 2; c++) {
-                const double at = place[4 * (t.key[s] & UINT32_MAX) + c];
-                low[c] = least(at, low[c]);
-                high[c] = most(at, high[c]);
-            }
-        const uint32_t *rank = t.rank[high[1] - low[1] > high[0] - low[0]];
-        for (int64_t s = a; s < b; s++) {
-            const uint64_t i = t.key[s] & UINT32_MAX;
-            t.key[s] = (uint64_t)rank[i] << 32 | i;
-        }
-        const int64_t middle = (from + to) / 2;
-        halve(t.key + a, b - a, (middle - from) * LEAF, (uint64_t *)t.x);
-        part(place, t, from, middle);
-        from = middle;
+/* Part n positions in the middle, as their `rank`, (n, 2), says on one side, turned round by `up`; return where. */
+static int64_t part(uint64_t *key, int64_t n, const uint32_t *rank, int side, uint32_t up, uint64_t *other) {
+    for (int64_t s = 0; s < n; s++) {
+        const uint64_t i = key[s] & UINT32_MAX;
+        key[s] = (uint64_t)(rank[2 * i + (uint64_t)side] ^ up) << 32 | i;
     }
+    halve(key, n, n / 2, other);
+    return n / 2;
 }
 
-static void grow(const double *place, Tree t) {
-    for (int64_t i = 0; i < t.n; i++) {
-        t.key[i] = (uint64_t)i;
-        for (int c = 0; c < 2; c++) t.rank[c][i] = rank_of(place[4 * i + c]);
+/* How much wider than high n positions look, by some of them. */
+static float slender(const uint64_t *key, int64_t n, const float *place, int side) {
+    float low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    for (int64_t s = 0; s < n; s += (n + SAMPLE - 1) / SAMPLE)
+        for (int c = 0; c < 2; c++) {
+            const float at = place[2 * (key[s] & UINT32_MAX) + (uint64_t)c];
+            low[c] = least(at, low[c]);
+            high[c] = most(at, high[c]);
+        }
+    return (high[side] - low[side]) / (high[1 - side] - low[1 - side]);
+}
+
+/* Wind through n positions as Hilbert's curve does, so that what follows is near: halves along one side, quarters along the
+   other. What is slender is halved along its longer side alone. */
+static void wind(uint64_t *key, int64_t n, const float *place, const uint32_t *rank, int side, uint32_t up, uint32_t over,
+                 uint64_t *other) {
+    if (n <= FEW) return;
+    const float ratio = n > SAMPLE ? slender(key, n, place, side) : 1;
+    if (ratio < 0.5f) {
+        wind(key, n, place, rank, 1 - side, over, up, other);
+        return;
     }
-    part(place, t, 0, t.leaves);
+    const int64_t half = part(key, n, rank, side, up, other);
+    if (ratio > 2) {
+        wind(key, half, place, rank, side, up, over, other);
+        wind(key + half, n - half, place, rank, side, up, over, other);
+        return;
+    }
+    const int64_t one = part(key, half, rank, 1 - side, over, other);
+    const int64_t two = half + part(key + half, n - half, rank, 1 - side, ~over, other);
+    wind(key, one, place, rank, 1 - side, over, up, other);
+    wind(key + one, half - one, place, rank, side, up, over, other);
+    wind(key + half, two - half, place, rank, side, up, over, other);
+    wind(key + two, n - two, place, rank, 1 - side, ~over, ~up, other);
+}
+
+/* Give the points of every object, offsets[i], ..., offsets[i + 1] - 1 of `place`, (m, 2), numbers from 0 along a curve on which
+   neighbours are near each other: `turn`, (m,). */
+API int order_points(const float *place, const int64_t *offsets, int64_t k, int32_t *turn) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < k; i++) n = offsets[i + 1] - offsets[i] > n ? offsets[i + 1] - offsets[i] : n;
+    uint64_t *key = malloc((size_t)n * 24 + 1), *other = key + n;
+    if (!key) return -1;
+    uint32_t *rank = (uint32_t *)(other + n);
+    for (int64_t i = 0; i < k; i++) {
+        const int64_t first = offsets[i], count = offsets[i + 1] - first;
+        for (int64_t p = 0; p < 2 * count; p++) {
+            const uint32_t own = (uint32_t)bits(place[2 * first + p]);
+            rank[p] = own & 0x80000000u ? ~own : own | 0x80000000u;
+        }
+        for (int64_t p = 0; p < count; p++) key[p] = (uint64_t)p;
+        wind(key, count, place + 2 * first, rank, 0, 0, 0, other);
+        for (int64_t p = 0; p < count; p++) turn[first + (int64_t)(key[p] & UINT32_MAX)] = (int32_t)p;
+    }
+    free(key);
+    return 0;
+}
+
+/* How long a step of the grid is that all positions lie on, a power of two; 0 if there is none. */
+static float step_of(const double *place, int64_t n) {
+    int64_t all = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < 2; c++) {
+            const double steps = place[4 * i + c] * STEPS;
+            if (!(fabs(steps) <= 0x1p52) || steps != (double)(int64_t)steps) return 0;
+            all |= (int64_t)steps - (int64_t)(place[c] * STEPS);
+        }
+    return (float)(all & -all) / STEPS;
+}
+
+static void grow(const double *place, const int32_t *order, Tree t) {
     for (int64_t s = 0; s < t.leaves * LEAF; s++) {
-        const uint64_t i = s < t.n ? t.key[s] & UINT32_MAX : 0;
-        t.x[s] = s < t.n ? place[4 * i] : NOWHERE;
-        t.y[s] = s < t.n ? place[4 * i + 1] : NOWHERE;
-        t.mark[s] = (int64_t)i + BIAS;
+        const int32_t i = s < t.n ? order[s] : 0;
+        t.x[s] = s < t.n ? (float)place[4 * i] : INFINITY;
+        t.y[s] = s < t.n ? (float)place[4 * i + 1] : INFINITY;
+        t.number[s] = i;
     }
-    for (int64_t l = 0; l < t.leaves; l++) {
-        double box[4] = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    for (int64_t l = 0; l < BRANCH * t.branches; l++) { /* those beyond the last are nowhere */
+        float box[4] = {INFINITY, -INFINITY, INFINITY, -INFINITY};
         for (int64_t s = l * LEAF; s < (l + 1) * LEAF && s < t.n; s++) {
             box[0] = least(t.x[s], box[0]);
             box[1] = most(t.x[s], box[1]);
@@ -135,33 +222,25 @@ static void grow(const double *place, Tree t) {
             box[3] = most(t.y[s], box[3]);
         }
         for (int c = 0; c < 4; c++) {
-            double *around = t.branch[c] + l / BRANCH;
+            float *around = t.branch[c] + l / BRANCH;
             t.leaf[c][l] = box[c];
             *around = l % BRANCH == 0 ? box[c] : c & 1 ? most(*around, box[c]) : least(*around, box[c]);
         }
     }
 }
 
-/* Whether all positions lie on so coarse a grid that the last bits of squares of distances, those of the mask, are zero. */
-static int on_grid(const double *place, int64_t n, int64_t mask) {
-    for (int c = 0; c < 2; c++) {
-        double low = INFINITY, high = -INFINITY;
-        for (int64_t i = 0; i < n; i++) {
-            const double steps = place[4 * i + c] * STEPS;
-            if (!(fabs(steps) <= 0x1p52) || steps != (double)(int64_t)steps) return 0;
-            low = least(steps, low);
-            high = most(steps, high);
-        }
-        if (2 * (high - low) * (high - low) * (double)(mask + 1) > 0x1p53) return 0;
-    }
-    return 1;
+/* The square of the gap between two boxes: by rounding, too, no more than the distance of any two positions in them. */
+static inline float gap(float *const *boxes, int64_t i, const float *box) {
+    const float a = most(most(boxes[0][i] - box[1], box[0] - boxes[1][i]), 0.0f);
+    const float b = most(most(boxes[2][i] - box[3], box[2] - boxes[3][i]), 0.0f);
+    return a * a + b * b;
 }
 
-/* The square of the gap between two boxes: by rounding, too, no more than the distance of any two positions in them. */
-static inline double gap(double *const *boxes, int64_t i, const double *box) {
-    const double a = most(most(boxes[0][i] - box[1], box[0] - boxes[1][i]), 0.0);
-    const double b = most(most(boxes[2][i] - box[3], box[2] - boxes[3][i]), 0.0);
-    return a * a + b * b;
+/* The same for the `i`-th box and a position, in double precision. */
+static inline double exact_gap(float *const *boxes, int64_t i, double x, double y) {
+    const double left = boxes[0][i] - x, right = x - boxes[1][i], below = boxes[2][i] - y, above = y - boxes[3][i];
+    const double a = left > right ? left : right, b = below > above ? below : above;
+    return (a > 0 ? a * a : 0.0) + (b > 0 ? b * b : 0.0);
 }
 
 /* The q nearest so far, by distance and then by number; a new one is put in its place. */
@@ -176,140 +255,145 @@ static inline void insert(double *far, int32_t *who, int64_t q, double distance,
     who[t] = point;
 }
 
-/* The q nearest of one position, the `own`-th in the tree, none of them farther than `bound`; `far` is room for q. */
-static void search(Tree t, int64_t own, int64_t q, double bound, int32_t *who, double *far) {
-    const double x = t.x[own], y = t.y[own], box[4] = {x, x, y, y};
+/* The q nearest of one position, the `own`-th in the tree, none of them farther than the limit; `far` is room for q. */
+static void search(Tree t, int64_t own, int64_t q, int32_t limit, int32_t *who, double *far) {
+    const double x = t.x[own], y = t.y[own];
     const int64_t home = own / LEAF / BRANCH;
     for (int64_t s = 0; s < q; s++) {
-        far[s] = bound;
+        far[s] = limit < FARTHEST ? (double)single(limit > 2 * TINY ? limit : 2 * TINY) : INFINITY;
         who[s] = INT32_MAX;
     }
     for (int64_t b = 0; b < t.branches; b++) { /* from home on, and round */
         const int64_t branch = (home + b) % t.branches, first = branch * BRANCH;
         const int64_t width = t.leaves - first < BRANCH ? t.leaves - first : BRANCH;
-        if (gap(t.branch, branch, box) > far[q - 1]) continue;
+        if (exact_gap(t.branch, branch, x, y) > far[q - 1]) continue;
         for (int64_t l = 0; l < width; l++) {
             const int64_t leaf = first + (l + own / LEAF) % width, from = leaf * LEAF;
-            if (gap(t.leaf, leaf, box) > far[q - 1]) continue;
+            if (exact_gap(t.leaf, leaf, x, y) > far[q - 1]) continue;
             for (int64_t s = from; s < from + LEAF && s < t.n; s++) {
                 const double a = t.x[s] - x, b = t.y[s] - y, apart = a * a + b * b;
-                if (s != own && apart <= far[q - 1]) insert(far, who, q, apart, (int32_t)(t.mark[s] - BIAS));
+                if (s != own && apart <= far[q - 1]) insert(far, who, q, apart, t.number[s]);
             }
         }
     }
 }
 
-/* The keys of the positions of a leaf, by their distance from LEAF others, x and y; return whether any is within the limits. */
-ALWAYS_INLINE int measure(Tree t, int64_t leaf, const double *x, const double *y, int64_t mask, const double *limit, Row *key) {
-    const double *there = t.x + leaf * LEAF, *over = t.y + leaf * LEAF;
-    const int64_t *mark = t.mark + leaf * LEAF;
-    Row nearest;
-    int any = 0;
-    for (int l = 0; l < LEAF; l++) {
-        Row k;
-        for (int s = 0; s < LEAF; s++) {
-            const double a = x[l] - there[s], b = y[l] - over[s];
-            key[s][l] = k[s] = of_bits((bits_of(a * a + b * b) & ~mask) + mark[s]);
-        }
-        nearest[l] = least(least(least(k[0], k[1]), least(k[2], k[3])), least(least(k[4], k[5]), least(k[6], k[7])));
+/* The keys of the positions of a leaf, by their distance from LEAF others, x and y, and their codes; return whether any is within
+   the limits. */
+ALWAYS_INLINE int measure(Tree t, int64_t leaf, Reals x, Reals y, const int32_t *code, Whole limit, Whole *key) {
+    const float *there = t.x + leaf * LEAF, *over = t.y + leaf * LEAF;
+    for (int s = 0; s < LEAF; s++) {
+        const Reals a = x - there[s], b = y - over[s], apart = a * a + b * b;
+        key[s] = ((Whole)apart & -t.codes) | code[s];
     }
-    for (int l = 0; l < LEAF; l++) any |= nearest[l] <= limit[l];
-    return any;
+    const Whole one = lower(lower(key[0], key[1]), lower(key[2], key[3]));
+    const Whole two = lower(lower(key[4], key[5]), lower(key[6], key[7]));
+    return any(lower(one, two) <= limit);
 }
 
-#define SORT(a, b)                          \
-    {                                       \
-        const double smaller = least(a, b); \
-        b = most(a, b);                     \
-        a = smaller;                        \
+#define SORT(a, b)                         \
+    {                                      \
+        const Whole smaller = lower(a, b); \
+        b = higher(a, b);                  \
+        a = smaller;                       \
     }
 
-/* Merge keys into the best, sorted, and the best of those dropped so far, best[LEAF]. Limit what is worth a look to keys that
-   are smaller than the last of the best but for the bits that were lost. */
-ALWAYS_INLINE void merge(const Row *restrict key, Row *restrict best, int64_t lost, double *restrict limit) {
-    for (int l = 0; l < LEAF; l++) {
-        double a = key[0][l], b = key[1][l], c = key[2][l], d = key[3][l];
-        double e = key[4][l], f = key[5][l], g = key[6][l], h = key[7][l];
-        SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h)
-        SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h)
-        SORT(a, b) SORT(c, d) SORT(e, f) SORT(g, h)
-        SORT(c, e) SORT(d, f)
-        SORT(b, e) SORT(d, g)
-        SORT(b, c) SORT(d, e) SORT(f, g)
-        /* Against the best from the other end, which leaves the smaller half of both, rising and then falling. */
-        double s = best[7][l], t = best[6][l], u = best[5][l], v = best[4][l];
-        double w = best[3][l], x = best[2][l], y = best[1][l], z = best[0][l];
-        SORT(a, s) SORT(b, t) SORT(c, u) SORT(d, v)
-        SORT(e, w) SORT(f, x) SORT(g, y) SORT(h, z)
-        best[LEAF][l] = least(best[LEAF][l], least(least(least(s, t), least(u, v)), least(least(w, x), least(y, z))));
-        SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h)
-        SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h)
-        SORT(a, b) SORT(c, d) SORT(e, f) SORT(g, h)
-        best[0][l] = a;
-        best[1][l] = b;
-        best[2][l] = c;
-        best[3][l] = d;
-        best[4][l] = e;
-        best[5][l] = f;
-        best[6][l] = g;
-        best[7][l] = h;
-        limit[l] = of_bits(bits_of(h) | lost);
-    }
+/* Merge keys into the best, sorted, and the best of those dropped so far, best[LEAF]. */
+ALWAYS_INLINE void merge(const Whole *key, Whole *best) {
+    Whole a = key[0], b = key[1], c = key[2], d = key[3], e = key[4], f = key[5], g = key[6], h = key[7];
+    SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h)
+    SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h)
+    SORT(a, b) SORT(c, d) SORT(e, f) SORT(g, h)
+    SORT(c, e) SORT(d, f)
+    SORT(b, e) SORT(d, g)
+    SORT(b, c) SORT(d, e) SORT(f, g)
+    /* Against the best from the other end, which leaves the smaller half of both, rising and then falling. */
+    Whole s = best[7], t = best[6], u = best[5], v = best[4];
+    Whole w = best[3], x = best[2], y = best[1], z = best[0];
+    SORT(a, s) SORT(b, t) SORT(c, u) SORT(d, v)
+    SORT(e, w) SORT(f, x) SORT(g, y) SORT(h, z)
+    best[LEAF] = lower(best[LEAF], lower(lower(lower(s, t), lower(u, v)), lower(lower(w, x), lower(y, z))));
+    SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h)
+    SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h)
+    SORT(a, b) SORT(c, d) SORT(e, f) SORT(g, h)
+    best[0] = a;
+    best[1] = b;
+    best[2] = c;
+    best[3] = d;
+    best[4] = e;
+    best[5] = f;
+    best[6] = g;
+    best[7] = h;
 }
 
 /* The LEAF nearest others of all positions of a leaf, and the next, into `best`: leaf by leaf, the one with the nearest box
-   first, until no box is as near as the farthest of the best. */
-ALWAYS_INLINE void ask(Tree t, int64_t own, int64_t mask, int64_t lost, Row *best, Row limit) {
-    const double box[4] = {t.leaf[0][own], t.leaf[1][own], t.leaf[2][own], t.leaf[3][own]};
-    int64_t boxes[BRANCH], reach = INT64_MAX - 1; /* the bits of positive doubles are in their order */
-    Row x, y, key[LEAF];
+   first, until no box is within the limits: keys that might be nearer than the last of the best. Return whether codes could
+   name all leaves `visited`. */
+ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *visited) {
+    const float box[4] = {t.leaf[0][own], t.leaf[1][own], t.leaf[2][own], t.leaf[3][own]};
+    const Whole places = {0, 1, 2, 3, 4, 5, 6, 7};
+    Whole key[LEAF], boxes[BRANCH / LEAF], limit = places * 0 + (INT32_MAX - 1);
+    Reals x, y;
+    int32_t visits = 0, code[LEAF];
     for (int l = 0; l < LEAF; l++) {
         const int64_t at = own * LEAF + l < t.n ? own * LEAF + l : own * LEAF;
         x[l] = t.x[at];
         y[l] = t.y[at];
-        limit[l] = INFINITY;
-        for (int s = 0; s <= LEAF; s++) best[s][l] = FARTHEST;
     }
+    for (int s = 0; s <= LEAF; s++) best[s] = places * 0 + FARTHEST;
     for (int64_t b = 0; b < t.branches; b++) {
         const int64_t branch = (own / BRANCH + b) % t.branches, first = branch * BRANCH;
-        if (bits_of(gap(t.branch, branch, box)) > reach) continue;
-        const int64_t width = t.leaves - first < BRANCH ? t.leaves - first : BRANCH;
-        for (int64_t l = 0; l < width; l++) boxes[l] = (bits_of(gap(t.leaf, first + l, box)) & -BRANCH) + l;
-        for (int64_t l = width; l < BRANCH; l++) boxes[l] = INT64_MAX;
-        for (;;) {
-            int64_t next = INT64_MAX;
-            for (int64_t l = 0; l < BRANCH; l++) next = boxes[l] < next ? boxes[l] : next;
-            if (next > reach) break;
+        if (!any(bits(gap(t.branch, branch, box)) <= limit)) continue;
+        int32_t *gaps = (int32_t *)boxes;
+        for (int l = 0; l < BRANCH; l++) gaps[l] = (bits(gap(t.leaf, first + l, box)) & -BRANCH) + l;
+        for (int64_t l = t.leaves - first; l < BRANCH; l++) gaps[l] = INT32_MAX;
+        for (int32_t next = -1;;) {
+            Whole left[BRANCH / LEAF];
+            for (int l = 0; l < BRANCH / LEAF; l++) left[l] = boxes[l] | ((boxes[l] <= next) & INT32_MAX);
+            next = smallest(left);
+            if (!any((next & -BRANCH) <= limit)) break;
             const int64_t leaf = first + next % BRANCH;
-            boxes[next % BRANCH] = INT64_MAX;
-            if (!measure(t, leaf, x, y, mask, limit, key)) continue;
-            for (int l = 0; leaf == own && l < LEAF; l++) key[l][l] = FARTHEST;
-            merge(key, best, lost, limit);
-            double farthest = 0.0;
-            for (int l = 0; l < LEAF; l++) farthest = most(farthest, limit[l]);
-            reach = (bits_of(farthest) - BIAS) | mask | (BRANCH - 1);
+            for (int l = 0; l < LEAF; l++) code[l] = t.named ? t.number[leaf * LEAF + l] : visits * LEAF + l;
+            if (!measure(t, leaf, x, y, code, limit, key)) continue;
+            if (visits == VISITS && !t.named) return 0;
+            visited[visits++ % VISITS] = leaf;
+            for (int l = 0; leaf == own && l < LEAF; l++) key[l] |= (places == l) & FARTHEST;
+            merge(key, best);
+            limit = (best[LEAF - 1] | (t.codes - 1)) + t.codes;
         }
     }
+    *limits = limit;
+    return 1;
 }
 
-WIDE void nearest_others(const double *place, int64_t n, int64_t q, int32_t *near, double *memory, double *far) {
-    const Tree t = tree_in(memory, n);
-    int64_t mask = 1;
-    while (mask < n) mask = 2 * mask + 1;
-    const int64_t lost = on_grid(place, n, mask) ? 0 : mask;
-    grow(place, t);
+WIDE void nearest_others(const double *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory,
+                         double *far) {
+    Tree t = tree_in(memory, n);
+    const float step = n < MANY ? step_of(place, n) : 0;
+    int32_t shift = 0;
+    t.named = step > 0 || n <= VISITS * LEAF;
+    while ((1 << shift) < (t.named ? n : VISITS * LEAF)) shift++;
+    t.codes = 1 << shift;
+    t.exact = bits(step * step * (float)(1 << 24) / (float)t.codes);
+    const int32_t tiny = t.exact ? 0 : TINY;
+    grow(place, order, t);
     for (int64_t own = 0; own < t.leaves; own++) {
-        Row best[LEAF + 1], limit;
-        int64_t alike[LEAF] = {0};
-        if (q <= LEAF) ask(t, own, mask, lost, best, limit);
-        for (int64_t s = 0; s < q && q <= LEAF && lost; s++)
-            for (int l = 0; l < LEAF; l++) alike[l] |= (bits_of(best[s][l]) ^ bits_of(best[s + 1][l])) <= lost;
+        Whole best[LEAF + 1], limit, alike = {0};
+        int64_t visited[VISITS];
+        const int enough = q <= LEAF && ask(t, own, best, &limit, visited);
+        for (int64_t s = 0; s < q && enough; s++) {
+            const Whole one = best[s] >> shift, two = best[s + 1] >> shift;
+            alike |= ((two - one <= 1) & (best[s + 1] >= t.exact)) | (best[s + 1] < tiny);
+        }
         for (int l = 0; l < LEAF && own * LEAF + l < n; l++) {
-            int32_t *who = near + (t.mark[own * LEAF + l] - BIAS) * 2 * q;
-            if (q > LEAF || alike[l])
-                search(t, own * LEAF + l, q, q > LEAF ? INFINITY : of_bits(bits_of(limit[l]) - BIAS), who, far);
+            int32_t *who = near + (int64_t)t.number[own * LEAF + l] * 2 * q;
+            if (!enough || alike[l])
+                search(t, own * LEAF + l, q, enough ? limit[l] : FARTHEST, who, far);
             else
-                for (int64_t s = 0; s < q; s++) who[s] = (int32_t)((bits_of(best[s][l]) - BIAS) & mask);
+                for (int64_t s = 0; s < q; s++) {
+                    const int32_t code = best[s][l] & (t.codes - 1);
+                    who[s] = t.named ? code : t.number[visited[code / LEAF] * LEAF + code % LEAF];
+                }
         }
     }
 }

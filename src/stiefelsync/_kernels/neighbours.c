@@ -28,6 +28,22 @@ static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, 
     return apart[0] && apart[1] ? known : 0;
 }
 
+/* The n matches `which`, in the order in which the curve through an object's points meets their ends on one side: `turn` is that of
+   all points, different ones of an object. `met` has a bit for each turn, and is zero again at the end; `who` has room for one. */
+static void in_order(const int32_t *turn, const int64_t *ends, int side, const int32_t *which, int64_t n, uint64_t *met,
+                     int32_t *who, int32_t *order) {
+    int64_t low = INT64_MAX, high = 0;
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t own = turn[ends[2 * (int64_t)which[t] + side]], word = own / 64;
+        met[word] |= (uint64_t)1 << own % 64;
+        who[own] = (int32_t)t;
+        low = word < low ? word : low;
+        high = word > high ? word : high;
+    }
+    for (; low <= high; low++)
+        for (; met[low]; met[low] &= met[low] - 1) *order++ = who[64 * low + __builtin_ctzll(met[low])];
+}
+
 /* From the matches i, ..., last - 1 to every so many of their neighbours, (count, 4), in the one object and the other. */
 ALWAYS_INLINE int64_t offsets(const double *restrict place, const int32_t *restrict near, int64_t i, int64_t last,
                               int64_t columns, int64_t every, double *restrict off) {
@@ -41,20 +57,27 @@ ALWAYS_INLINE int64_t offsets(const double *restrict place, const int32_t *restr
 /* The ratios of some of the offsets, of those that are not zero, and the number of these. Real and imaginary parts are not put
    side by side at first: GCC 12 would take them for complex numbers, and fuse products and sums though it was told not to. */
 WIDE static int64_t ratios(const double *place, const int32_t *near, int64_t n, int64_t columns, double *restrict off,
-                           double *restrict real, double *restrict imaginary, double *restrict re, double *restrict im) {
+                           double *restrict re, double *restrict im) {
     int64_t found = 0;
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t count = offsets(place, near, i, i + BLOCK < n ? i + BLOCK : n, columns, EVERY, off);
+        int64_t zeros = 0;
         for (int64_t c = 0; c < count; c++) {
             const double ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
             const double length = ax * ax + bx * bx, a = (ay * ax + by * bx) / length, b = (by * ax - ay * bx) / length;
-            real[c] = length > 0 ? a : 0.0;
-            imaginary[c] = length > 0 ? b : 0.0;
+            re[found + c] = length > 0 ? a : 0.0;
+            im[found + c] = length > 0 ? b : 0.0;
         }
-        for (int64_t c = 0; c < count; c++) {
-            re[found] = real[c];
-            im[found] = imaginary[c];
-            found += (real[c] != 0) | (imaginary[c] != 0);
+        for (int64_t c = found; c < found + count; c++) zeros += (re[c] == 0) & (im[c] == 0);
+        if (!zeros) {
+            found += count;
+            continue;
+        }
+        for (int64_t c = found, last = found + count; c < last; c++) {
+            const double a = re[c], b = im[c];
+            re[found] = a;
+            im[found] = b;
+            found += (a != 0) | (b != 0);
         }
     }
     return found;
@@ -132,34 +155,56 @@ WIDE static void agreement(const double *place, const int32_t *near, int64_t n, 
 }
 
 /* The support of matches, (M,), between the points `ends`, (M, 2), of several pairs of objects, those of pair g being
-   first[g], ..., first[g + 1] - 1; `cells`, (groups, 2), are those of the grids. What is unknown is left alone. */
-API int neighbour_support(const float *coordinates, const int64_t *ends, const int64_t *first, int64_t groups, int64_t q,
-                          double tolerance, const double *cells, double rounded, const double *tangents,
-                          const double *squares, const double *centres, double *support) {
+   first[g], ..., first[g + 1] - 1; `turn` is that of all points, see order_points, and less than `turns`; `cells`, (groups, 2),
+   are those of the grids. What is unknown is left alone. */
+API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t turns, const int64_t *ends, const int64_t *first,
+                          int64_t groups, int64_t q, double tolerance, const double *cells, double rounded,
+                          const double *tangents, const double *squares, const double *centres, double *support) {
     int64_t most = 0;
     for (int64_t g = 0; g < groups; g++) most = first[g + 1] - first[g] > most ? first[g + 1] - first[g] : most;
     if (most <= q) return 0;
     const int64_t columns = 2 * q, some = (columns + EVERY - 1) / EVERY, block = BLOCK * columns;
-    const size_t room = nearest_cells(most);
-    double *memory = malloc((room + (size_t)(most * (4 + q + 3 * some + 1) + 2 + q + 6 * block)) * 8);
-    if (!memory) return -1;
-    double *place = memory + room, *re = place + 4 * most, *im = re + most * some + 1, *far = im + most * some + 1;
-    double *off = far + q, *longer = off + 4 * block, *each = longer + block;
-    int64_t *cell = (int64_t *)(each + block);
-    int32_t *near = (int32_t *)(cell + most * some), *which = near + most * columns;
+    Room room = {0};
+    double *place, *re, *im, *far, *off, *longer, *each;
+    int64_t *cell;
+    uint64_t *met;
+    int32_t *near, *which, *who, *order;
+    float *tree;
+    for (int made = 0; made < 2; made++) {
+        place = take(&room, 4 * most, 8);
+        re = take(&room, most * some + 1, 8);
+        im = take(&room, most * some + 1, 8);
+        far = take(&room, q, 8);
+        off = take(&room, 4 * block, 8);
+        longer = take(&room, block, 8);
+        each = take(&room, block, 8);
+        cell = take(&room, most * some, 8);
+        met = take(&room, turns / 64 + 1, 8);
+        near = take(&room, most * columns, 4);
+        which = take(&room, most, 4);
+        order = take(&room, most, 4);
+        who = take(&room, turns, 4);
+        tree = take(&room, (int64_t)nearest_cells(most), 4);
+        if (made) break;
+        room = (Room){malloc(room.taken), 0};
+        if (!room.memory) return -1;
+    }
+    memset(met, 0, (size_t)(turns / 64 + 1) * 8);
     for (int64_t g = 0; g < groups; g++) {
-        const int64_t n = places(coordinates, ends + 2 * first[g], first[g + 1] - first[g], place, which);
+        const int64_t *own = ends + 2 * first[g], n = places(coordinates, own, first[g + 1] - first[g], place, which);
         double z[2];
         if (n <= q) continue;
-        nearest_others(place, n, q, near, memory, far);
-        nearest_others(place + 2, n, q, near + q, memory, far);
-        const int64_t found = ratios(place, near, n, columns, off, longer, each, re, im);
+        for (int side = 0; side < 2; side++) {
+            in_order(turn, own, side, which, n, met, who, order);
+            nearest_others(place + 2 * side, order, n, q, near + q * side, tree, far);
+        }
+        const int64_t found = ratios(place, near, n, columns, off, re, im);
         cells_of(re, im, found, tangents, squares, cell);
         commonest(re, im, found, tolerance, cell, centres, z);
         const double one = cells[2 * g], two = cells[2 * g + 1];
         const double rounding = rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one));
         agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, which, support + first[g]);
     }
-    free(memory);
+    free(room.memory);
     return 0;
 }

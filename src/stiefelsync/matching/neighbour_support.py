@@ -102,11 +102,12 @@ def neighbour_support(
     place, start = np.ascontiguousarray(matchings.coordinates, np.float32), matchings.pair_start
     cell = resolution(place, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
     cells, support = cell[matchings.pair_objects], np.full(matchings.n_matches, np.nan)
+    turn = _turns(place, matchings.offsets)
 
     def judged(pairs: slice) -> Floats:
         first = start[pairs.start : pairs.stop + 1]
         ends = matchings.endpoints[first[0] : first[-1]]
-        return _support(place, ends, first - first[0], neighbours, tolerance, cells[pairs])
+        return _support(place, turn, ends, first - first[0], neighbours, tolerance, cells[pairs])
 
     chunks = _chunks(start)
     with ThreadPoolExecutor(min(len(chunks), workers()) or 1) as pool:
@@ -157,7 +158,20 @@ def _chunks(start: Ints) -> list[slice]:
     return [slice(a, b) for a, b in pairwise([*first.tolist(), len(start) - 1])]
 
 
-def _support(place: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+def _turns(place: NDArray[np.float32], offsets: Ints) -> NDArray[np.int32] | None:
+    """Number the points of every object along a curve on which neighbours are near each other, (m,); for the kernel."""
+    if (compiled := library()) is None:
+        return None
+    turn = np.empty(len(place), dtype=np.int32)
+    at = [ctypes.c_void_p(address(array)) for array in (place, offsets, turn)]
+    if compiled.order_points(*at[:2], ctypes.c_int64(len(offsets) - 1), at[2]):
+        raise MemoryError("no memory for the order of points")
+    return turn
+
+
+def _support(
+    place: Any, turn: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats
+) -> Floats:  # fmt: skip
     """Return the support of matches between the points `ends`, (n, 2), pair after pair from `first`, (g + 1,); or NaN.
 
     Positions in cells of a grid, shape (g, 2), are uncertain by that much.
@@ -165,13 +179,13 @@ def _support(place: Any, ends: Ints, first: Ints, neighbours: int, tolerance: fl
     if (compiled := library()) is None:
         return _support_plainly(place, ends, first, neighbours, tolerance, cells)
     support = np.full(len(ends), np.nan)
-    given = [np.ascontiguousarray(array) for array in (place, ends, first, cells)]
-    at_place, at_ends, at_first, at_cells, *others = (
+    given = [np.ascontiguousarray(array) for array in (place, turn, ends, first, cells)]
+    at_place, at_turn, at_ends, at_first, at_cells, *others = (
         ctypes.c_void_p(address(array)) for array in (*given, _TANGENTS, _SQUARES, _CENTRES, support)
     )
-    pairs, asked = ctypes.c_int64(len(first) - 1), ctypes.c_int64(neighbours)
+    turns, pairs, asked = (ctypes.c_int64(n) for n in (int(turn.max(initial=0)) + 1, len(first) - 1, neighbours))
     much = ctypes.c_double(tolerance), at_cells, ctypes.c_double(_ROUNDED)
-    if compiled.neighbour_support(at_place, at_ends, at_first, pairs, asked, *much, *others):
+    if compiled.neighbour_support(at_place, at_turn, turns, at_ends, at_first, pairs, asked, *much, *others):
         raise MemoryError("no memory for the neighbours of matches")
     return support
 
