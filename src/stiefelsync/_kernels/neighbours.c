@@ -9,6 +9,8 @@
 #define EVERY 4
 #define BLOCK 16 /* matches at a time */
 
+typedef double Four __attribute__((vector_size(32), aligned(8), may_alias)); /* the positions of both ends of a match */
+
 /* The positions of both ends of n matches, (n, 4), of those where they are known; `which` are these. Return how many, or none
    if all of them are in one place. */
 static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, double *place, int32_t *which) {
@@ -47,11 +49,11 @@ static void in_order(const int32_t *turn, const int64_t *ends, int side, const i
 /* From the matches i, ..., last - 1 to every so many of their neighbours, (count, 4), in the one object and the other. */
 ALWAYS_INLINE int64_t offsets(const double *restrict place, const int32_t *restrict near, int64_t i, int64_t last,
                               int64_t columns, int64_t every, double *restrict off) {
-    double *at = off;
+    const Four *from = (const Four *)place;
+    Four *at = (Four *)off;
     for (; i < last; i++)
-        for (int64_t c = 0; c < columns; c += every, at += 4)
-            for (int s = 0; s < 4; s++) at[s] = place[4 * (int64_t)near[i * columns + c] + s] - place[4 * i + s];
-    return (at - off) / 4;
+        for (int64_t c = 0; c < columns; c += every) *at++ = from[near[i * columns + c]] - from[i];
+    return at - (Four *)off;
 }
 
 /* The ratios of some of the offsets, of those that are not zero, and the number of these. Real and imaginary parts are not put
