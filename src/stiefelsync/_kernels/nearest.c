@@ -9,6 +9,10 @@
 
 #include <math.h>
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* what takes or returns vectors is part of its callers */
+#endif
+
 #define LEAF 8    /* the networks below are for eight */
 #define BRANCH 32 /* leaves whose boxes are looked at together */
 #define VISITS 64 /* leaves that codes can tell apart */
@@ -21,7 +25,6 @@
 
 typedef float Reals __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
 typedef int32_t Whole __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
-typedef int32_t Half __attribute__((vector_size(2 * LEAF)));
 typedef int64_t Longs __attribute__((vector_size(4 * LEAF)));
 
 /* n positions, leaf after leaf: x, y, and their numbers. The boxes of leaves, and those of branches, are low x, high x, low y,
@@ -62,17 +65,6 @@ ALWAYS_INLINE Whole higher(Whole a, Whole b) {
     Whole found;
     for (int l = 0; l < LEAF; l++) found[l] = a[l] > b[l] ? a[l] : b[l];
     return found;
-}
-
-/* The smallest of four times LEAF; GCC would make a chain of minima. */
-#define SMALLER(a, b) (((a) & ((a) < (b))) | ((b) & ((a) >= (b))))
-ALWAYS_INLINE int32_t smallest(const Whole *left) {
-    const Whole one = SMALLER(left[0], left[1]), two = SMALLER(left[2], left[3]), both = SMALLER(one, two);
-    Half half[2];
-    memcpy(half, &both, sizeof both);
-    const Half four = SMALLER(half[0], half[1]);
-    const int32_t a = four[0] < four[1] ? four[0] : four[1], b = four[2] < four[3] ? four[2] : four[3];
-    return a < b ? a : b;
 }
 
 ALWAYS_INLINE int any(Whole which) {
@@ -206,16 +198,20 @@ static float step_of(const double *place, int64_t n) {
     return (float)(all & -all) / STEPS;
 }
 
-static void grow(const double *place, const int32_t *order, Tree t) {
-    for (int64_t s = 0; s < t.leaves * LEAF; s++) {
-        const int32_t i = s < t.n ? order[s] : 0;
-        t.x[s] = s < t.n ? (float)place[4 * i] : INFINITY;
-        t.y[s] = s < t.n ? (float)place[4 * i + 1] : INFINITY;
-        t.number[s] = i;
+ALWAYS_INLINE void grow(const double *place, const int32_t *order, Tree t) {
+    for (int64_t s = 0; s < t.n; s++) {
+        t.x[s] = (float)place[4 * (int64_t)order[s]];
+        t.y[s] = (float)place[4 * (int64_t)order[s] + 1];
+        t.number[s] = order[s];
+    }
+    for (int64_t s = t.n; s < t.leaves * LEAF; s++) {
+        t.x[s] = t.y[s] = INFINITY;
+        t.number[s] = 0;
     }
     for (int64_t l = 0; l < BRANCH * t.branches; l++) { /* those beyond the last are nowhere */
         float box[4] = {INFINITY, -INFINITY, INFINITY, -INFINITY};
-        for (int64_t s = l * LEAF; s < (l + 1) * LEAF && s < t.n; s++) {
+        const int64_t from = l * LEAF, to = from + LEAF < t.n ? from + LEAF : t.n;
+        for (int64_t s = from; s < to; s++) {
             box[0] = least(t.x[s], box[0]);
             box[1] = most(t.x[s], box[1]);
             box[2] = least(t.y[s], box[2]);
@@ -326,33 +322,41 @@ ALWAYS_INLINE void merge(const Whole *key, Whole *best) {
     best[7] = h;
 }
 
-/* The LEAF nearest others of all positions of a leaf, and the next, into `best`: leaf by leaf, the one with the nearest box
-   first, until no box is within the limits: keys that might be nearer than the last of the best. Return whether codes could
-   name all leaves `visited`. */
+/* The LEAF nearest others of all positions of a leaf, and the next, into `best`: from the leaf itself and those before and after
+   it, then from all others whose box is within the limits: keys that might be nearer than the last of the best. Return whether
+   codes could name all leaves `visited`. */
 ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *visited) {
     const float box[4] = {t.leaf[0][own], t.leaf[1][own], t.leaf[2][own], t.leaf[3][own]};
     const Whole places = {0, 1, 2, 3, 4, 5, 6, 7};
-    Whole key[LEAF], boxes[BRANCH / LEAF], limit = places * 0 + (INT32_MAX - 1);
+    const int64_t before = own > 0 ? own - 1 : 0, after = own + 1 < t.leaves ? own + 1 : own;
+    Whole key[LEAF], limit = places * 0 + (INT32_MAX - 1);
     Reals x, y;
-    int32_t visits = 0, code[LEAF];
+    int32_t visits = 0, code[LEAF], gaps[BRANCH];
     for (int l = 0; l < LEAF; l++) {
         const int64_t at = own * LEAF + l < t.n ? own * LEAF + l : own * LEAF;
         x[l] = t.x[at];
         y[l] = t.y[at];
     }
     for (int s = 0; s <= LEAF; s++) best[s] = places * 0 + FARTHEST;
-    for (int64_t b = 0; b < t.branches; b++) {
-        const int64_t branch = (own / BRANCH + b) % t.branches, first = branch * BRANCH;
-        if (!any(bits(gap(t.branch, branch, box)) <= limit)) continue;
-        int32_t *gaps = (int32_t *)boxes;
-        for (int l = 0; l < BRANCH; l++) gaps[l] = (bits(gap(t.leaf, first + l, box)) & -BRANCH) + l;
-        for (int64_t l = t.leaves - first; l < BRANCH; l++) gaps[l] = INT32_MAX;
-        for (int32_t next = -1;;) {
-            Whole left[BRANCH / LEAF];
-            for (int l = 0; l < BRANCH / LEAF; l++) left[l] = boxes[l] | ((boxes[l] <= next) & INT32_MAX);
-            next = smallest(left);
-            if (!any((next & -BRANCH) <= limit)) break;
-            const int64_t leaf = first + next % BRANCH;
+    for (int64_t b = -1; b < t.branches; b++) {
+        int64_t branch = (own / BRANCH + b) % t.branches, first = branch * BRANCH, count = 0, list[BRANCH];
+        if (b < 0) {
+            list[count++] = own;
+            if (before < own) list[count++] = before;
+            if (after > own) list[count++] = after;
+        } else {
+            int32_t reach = 0;
+            for (int l = 0; l < LEAF; l++) reach = limit[l] > reach ? limit[l] : reach;
+            if (bits(gap(t.branch, branch, box)) > reach) continue;
+            const int64_t width = t.leaves - first < BRANCH ? t.leaves - first : BRANCH;
+            for (int l = 0; l < BRANCH; l++) gaps[l] = bits(gap(t.leaf, first + l, box));
+            for (int64_t l = 0; l < width; l++) {
+                list[count] = first + l;
+                count += (gaps[l] <= reach) & ((first + l < before) | (first + l > after));
+            }
+        }
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t leaf = list[i];
             for (int l = 0; l < LEAF; l++) code[l] = t.named ? t.number[leaf * LEAF + l] : visits * LEAF + l;
             if (!measure(t, leaf, x, y, code, limit, key)) continue;
             if (visits == VISITS && !t.named) return 0;

@@ -152,12 +152,14 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
     counts = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[known], minlength=len(sizes))
     cell, enough = np.zeros(len(sizes)), np.flatnonzero(counts >= _FEW)
-    some, start = coordinates[known & np.repeat(counts >= _FEW, sizes)], np.append(0, np.cumsum(counts[enough]))
+    known &= np.repeat(counts >= _FEW, sizes)
+    some, start = coordinates.compress(known, axis=0), np.append(0, np.cumsum(counts[enough]))
     chunks = np.flatnonzero(np.diff(start[:-1] // _POINTS_PER_CHUNK, prepend=-1)).tolist()
     for a, b in pairwise([*chunks, len(enough)]):
         x, y = some[start[a] : start[b]].T
         first = start[a : b + 1] - start[a]
-        cell[enough[a:b]] = np.minimum(_steps(x, first), _steps(y, first))
+        found = _steps(x, first)
+        cell[enough[a:b]] = np.minimum(found, _steps(y, first)) if found.any() else 0.0
     return cell
 
 
