@@ -42,6 +42,7 @@ API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, 
         for (int side = 0; side < 2; side++)
             for (int32_t t = begin[pair[2 * g + side]]; t < begin[pair[2 * g + side] + 1]; t++) known[side][other[t]] = own;
         for (int64_t e = start[g]; e < start[g + 1]; e++) {
+            if (e + AHEAD < start[pairs]) PREFETCH(partner + first[ends[2 * (e + AHEAD) + 1]]);
             if (!(kept[e] & asked[e])) continue;
             const int64_t x = ends[2 * e], y = ends[2 * e + 1];
             const uint64_t now = (uint64_t)(e + 1) << 32;
@@ -69,5 +70,12 @@ API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, 
 API int have_others(int64_t M, const int64_t *ends, const uint8_t *kept, int32_t *degree, uint8_t *others) {
     for (int64_t e = 0; e < 2 * M; e++) degree[ends[e]] += kept[e / 2];
     for (int64_t e = 0; e < M; e++) others[e] = (degree[ends[2 * e]] > kept[e]) & (degree[ends[2 * e + 1]] > kept[e]);
+    return 0;
+}
+
+/* The sums of those values of every pair's matches that count, in their order. */
+API int sum_by_pair(int64_t pairs, const int64_t *start, const double *values, const uint8_t *which, double *sums) {
+    for (int64_t g = 0; g < pairs; g++)
+        for (int64_t e = start[g]; e < start[g + 1]; e++) sums[g] += of_bits(bits_of(values[e]) & -(int64_t)which[e]);
     return 0;
 }

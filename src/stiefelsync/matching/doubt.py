@@ -26,6 +26,7 @@ CLEAN = 1 / 150
 _UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md
 _FEW = 100  # matches that cycles could contradict, below which their rates say nothing
 _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
+_CELLS = 4096  # of support, to sort few
 _PRIOR = 1.0  # contradictions added to those found and those expected, so that few matches say little
 _MOST = 2**30  # matches whose ends 32 bits can count
 _LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
@@ -202,17 +203,15 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     """
     if not 0 < harm < np.inf:
         raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
-    odds, judged = np.where(kept, 0.0, np.inf), np.zeros(len(kept), dtype=bool)
-    rates = _rates(matchings, kept, support)
-    if rates is not None:
-        odds = np.where(kept, _UNCAUGHT * rates, np.inf)
-        if _worth(matchings, odds, kept):
-            asked = witnesses(matchings, kept, odds > 0)
-            # Beyond a thousand that is zero, and infinite odds times zero.
-            odds *= (0.5 ** np.arange(1001))[np.minimum(asked.agree, 1000)]
-            judged = kept & np.isfinite(support) & (asked.agree + asked.differ + asked.silent > 0)
+    rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
+    odds = np.where(kept, 0.0 if rates is None else _UNCAUGHT * rates, np.inf)
+    if rates is not None and _worth(matchings, odds, kept):
+        asked = witnesses(matchings, kept, odds > 0)
+        # Beyond a thousand that is zero, and infinite odds times zero.
+        odds *= (0.5 ** np.arange(1001)).take(np.minimum(asked.agree, 1000))
+        judged = kept & np.isfinite(support) & (asked.agree + asked.differ + asked.silent > 0)
     wrong = 1 - 1 / (1 + odds)
-    judged &= bool(kept.any()) and wrong[kept].mean() >= CLEAN
+    judged &= bool(kept.any()) and wrong.compress(kept).mean() >= CLEAN
     hopeless = _mean(matchings, wrong, kept & ~(judged & (odds > 1))) > HOPELESS
     doubtful = judged & (odds * harm > 1)
     everywhere = _mean(matchings, wrong, np.ones_like(kept))
@@ -222,17 +221,21 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
 def _worth(matchings: Matchings, odds: Floats, kept: Bools) -> bool:
     """Return whether anything could be doubted by these odds, which third objects only lower."""
     wrong = 1 - 1 / (1 + odds)
-    return bool(wrong[kept].mean() >= CLEAN or (_mean(matchings, wrong, kept) > HOPELESS).any())
+    return bool(wrong.compress(kept).mean() >= CLEAN or (_mean(matchings, wrong, kept) > HOPELESS).any())
 
 
 def _mean(matchings: Matchings, values: Floats, which: Bools) -> Floats:
     """Return the mean of some of the values of every pair's matches, 0 where there is none; shape (P,)."""
-    return _sums(matchings, np.where(which, values, 0.0)) / np.maximum(_counts(matchings, which), 1)
+    return _sums(matchings, values, which) / np.maximum(_counts(matchings, which), 1)
 
 
-def _sums(matchings: Matchings, values: Floats) -> Floats:
-    """Return the sum of the values of every pair's matches, shape (P,)."""
-    return np.asarray(np.bincount(matchings.match_pairs, values, len(matchings.pair_objects)), dtype=np.float64)
+def _sums(matchings: Matchings, values: Floats, which: Bools) -> Floats:
+    """Return the sum of some of the values of every pair's matches, shape (P,)."""
+    P = len(matchings.pair_objects)
+    sums = np.zeros(P)
+    if not _compiled("sum_by_pair", (P,), matchings.pair_start, values, which, sums):
+        sums[:] = np.bincount(matchings.match_pairs, np.where(which, values, 0.0), P)
+    return sums
 
 
 def _counts(matchings: Matchings, which: Bools) -> Ints:
@@ -247,19 +250,35 @@ def _rates(matchings: Matchings, kept: Bools, support: Floats) -> Floats | None:
     speak = moving & _others(matchings, kept)
     if np.count_nonzero(speak & kept) < _FEW:
         return None
-    levels = np.unique(np.quantile(support[speak & kept], _LEVELS))
+    levels = np.unique(_quantiles(support.compress(speak & kept)))
     level, n = np.zeros(len(support), dtype=np.uint8), len(levels) + 1
     for least in levels.tolist():  # quicker than a search for every one
         level += support >= least
-    level = np.where(moving, level, np.where(known, np.uint8(n), np.uint8(n + 1)))
+    np.putmask(level, ~moving, n)
+    np.putmask(level, ~known, n + 1)
     counts = np.bincount(4 * level + np.uint8(2) * speak + ~kept, minlength=4 * n + 8).reshape(n + 2, 2, 2)
     odds = _contradicted(counts[:n, 1, 1], counts[:n, 1].sum(axis=1))
     odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
     expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
     still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
-    found, due = _counts(matchings, known & ~kept), _sums(matchings, np.append(expected, [still, 0.0])[level])
-    surprise = (found + _PRIOR) / (due + _PRIOR)
-    return np.asarray(np.append(odds, [np.inf, 0.0])[level] * surprise[matchings.match_pairs])
+    due = _sums(matchings, np.append(expected, [still, 0.0]).take(level), known)
+    surprise = (_counts(matchings, known & ~kept) + _PRIOR) / (due + _PRIOR)
+    return np.asarray(np.append(odds, [np.inf, 0.0]).take(level) * np.repeat(surprise, np.diff(matchings.pair_start)))
+
+
+def _quantiles(support: Floats) -> Floats:
+    """Return ``np.quantile(support, _LEVELS)``; only those near a quantile are sorted, in cells of [0, 1]."""
+    place = np.array(_LEVELS) * (len(support) - 1)
+    low = place.astype(np.int64)
+    cell = (np.minimum(support, 1) * _CELLS).astype(np.int16)
+    count = np.bincount(cell, minlength=_CELLS + 1)
+    ranks = np.stack([low, low + 1])
+    cells = np.searchsorted(np.cumsum(count), ranks, side="right")
+    near = np.isin(np.arange(_CELLS + 1), cells)
+    some = np.sort(support.compress(near.take(cell)))
+    a, b = some[ranks - np.cumsum(np.where(near, 0, count))[cells]]
+    rest = place - low
+    return np.where(rest < 0.5, a + (b - a) * rest, b - (b - a) * (1 - rest))  # as NumPy does, bit for bit
 
 
 def _others(matchings: Matchings, kept: Bools) -> Bools:
