@@ -158,3 +158,21 @@ API int find_pieces(const int64_t *label, int64_t m, const int64_t *ends, int64_
     free(up);
     return 0;
 }
+
+/* How much more weight of matches, (M, 2), other tracks of m points keep than these do, of every component, by its name: `gain`,
+   (m,), which is zero. */
+API void compare_tracks(const int64_t *ends, const double *weights, int64_t M, const int64_t *other, const int64_t *track,
+                        const int64_t *component, double *gain) {
+    for (int64_t e = 0; e < M; e++) {
+        const int64_t a = ends[2 * e], b = ends[2 * e + 1];
+        gain[component[a]] += weights[e] * (double)((other[a] == other[b]) - (track[a] == track[b]));
+    }
+}
+
+/* Which matches, (M, 2), join points of the same label, none being negative. */
+API void find_agreeing(const int64_t *ends, int64_t M, const int64_t *labels, uint8_t *agree) {
+    for (int64_t e = 0; e < M; e++) {
+        const int64_t a = labels[ends[2 * e]];
+        agree[e] = (a == labels[ends[2 * e + 1]]) & (a >= 0);
+    }
+}

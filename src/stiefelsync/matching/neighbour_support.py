@@ -146,10 +146,11 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
     """
     if not is_smooth(support):
         return None
-    known, some = np.isfinite(support), np.flatnonzero(support)
+    known, counts = np.isfinite(support), support != 0
     factor = support if known.all() else np.where(known, support, support[known].mean())
-    weights = factor[some] if matchings.weights is None else matchings.weights[some] * factor[some]
-    return matchings.keep(support != 0).with_weights(np.maximum(weights, np.finfo(np.float64).tiny))
+    kept, factor = matchings.keep(counts), factor.compress(counts)
+    weights = factor if kept.weights is None else kept.weights * factor
+    return kept.with_weights(np.maximum(weights, np.finfo(np.float64).tiny))
 
 
 def _chunks(start: Ints) -> list[slice]:

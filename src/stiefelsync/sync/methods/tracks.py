@@ -15,8 +15,9 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.neighbour_support import neighbour_support, weighed
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
+from stiefelsync.sync.tracks.clusters import pieces
 from stiefelsync.sync.tracks.decisions import TracksDetails
-from stiefelsync.sync.tracks.grow import grow_from, number_tracks, pieces
+from stiefelsync.sync.tracks.grow import grow_from, number_tracks
 
 __all__ = ["Prepared", "check_ranges", "prepare", "tracks"]
 

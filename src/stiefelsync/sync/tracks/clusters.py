@@ -12,11 +12,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.matching.graph import numbered
+from stiefelsync.matching.graph import connected, numbered
 from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, popcount, roots, spread
 
-__all__ = ["Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "prune", "singletons", "untenable"]
+__all__ = [
+    "Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "pieces", "prune", "singletons", "untenable",
+]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -294,6 +296,20 @@ def _trees(q: Quotient, gain: Floats) -> Ints:
     tree = np.where(broken[tree], np.arange(q.n), tree)
     tree[b] = a
     return tree
+
+
+def pieces(labels: Ints, ends: Ints) -> Ints:
+    """Return the first point of each point's piece: the points of its label that matches connect; shape (m,).
+
+    Examples
+    --------
+    >>> pieces(np.array([0, 0, 0, -1, -1]), np.array([[0, 2], [2, 3], [3, 4]])).tolist()
+    [0, 1, 0, 3, 4]
+    """
+    if (found := kernels.pieces(labels, ends)) is not None:
+        return found
+    a, b = ends.T
+    return connected(len(labels), ends[(labels[a] == labels[b]) & (labels[a] >= 0)])
 
 
 def mutual_best(A: Ints, B: Ints, gain: Floats, n: int) -> Bools:

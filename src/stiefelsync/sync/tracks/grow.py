@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.tracks import kernels
-from stiefelsync.sync.tracks.clusters import Quotient, contract, merge_and_prune, singletons, untenable
+from stiefelsync.sync.tracks.clusters import Quotient, contract, merge_and_prune, pieces, singletons, untenable
 from stiefelsync.sync.tracks.decisions import account
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.join import join
@@ -23,7 +23,7 @@ from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares,
 
 __all__ = [
     "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_from", "grow_tracks",
-    "matches_of", "number_tracks", "pieces", "split",
+    "matches_of", "number_tracks", "split",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -180,11 +180,12 @@ def grow_clusters(
     with watch("merging"):
         points, track = np.flatnonzero(conflicted), component.copy()
         q = _clusters(points, objects, ends, trust, first)
+        again = replace(q, weight=weights) if numbers.median is not None and q.weight is trust else None
         dropped = 0 if first is None else int((first[ends[:, 0]] != first[ends[:, 1]]).sum() - q.count.sum())
         grown = grow_by_rules(q, track, numbers.n_matches, dropped=dropped, callback=callback)
         rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
         if not stopped and numbers.median is not None:
-            q = _clusters(points, objects, ends, weights, first)
+            q = _clusters(points, objects, ends, weights, first) if again is None else again
             heaviest, rounds, stopped = grow_by_weight(q, component, callback)
             n_iter += rounds
             better = _heavier(heaviest, track, component, ends, weights)
@@ -227,14 +228,6 @@ def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
     inside = np.flatnonzero(chosen[ends[:, 0]])
     inside = inside[ordered(*ends[inside].T)]
     return inside, ends[inside]
-
-
-def pieces(start: Ints, ends: Ints) -> Ints:
-    """Return the first point of each point's piece: the points of its label that matches connect; shape (m,)."""
-    if (found := kernels.pieces(start, ends)) is not None:
-        return found
-    a, b = ends.T
-    return connected(len(start), ends[(start[a] == start[b]) & (start[a] >= 0)])
 
 
 def _clusters(
@@ -363,9 +356,10 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
     """Return which points are in components where other tracks keep more weight of matches; shape (m,)."""
-    a, b = ends.T
-    change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
-    gain = np.bincount(component[a], weights=change, minlength=len(track))
+    if (gain := kernels.compared(ends, weights, other, track, component)) is None:
+        a, b = ends.T
+        change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
+        gain = np.bincount(component[a], weights=change, minlength=len(track))
     return np.asarray(gain[component] > ROUNDING)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.matching.graph import connected
 from stiefelsync.sync.tracks import kernels
-from stiefelsync.sync.tracks.clusters import mutual_best
+from stiefelsync.sync.tracks.clusters import mutual_best, pieces
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, runs, spread
 from stiefelsync.sync.tracks.numbers import ROUNDING
 
@@ -91,12 +90,12 @@ def join(
     if least is None:
         least = 2 if places is None and (weights == weights[:1]).all() else 1
     points, here, matches = _involved(ends, weights, track, least)
-    objects, places = objects[points], None if places is None else places[points]
+    objects, places = objects[points], None if places is None else places.take(points, axis=0)
     owned = matches.a, matches.b, matches.weights
     found = kernels.joined(*owned, here, objects, places, copy, least=least, rounds=_MOST_ROUNDS, rounding=ROUNDING)
     here, joined = found if found is not None else _join(matches, here, objects, places, copy, least)
-    linked = np.flatnonzero(here[matches.a] == here[matches.b])  # without the expelled points a track may fall apart
-    track[points] = points[connected(len(here), np.stack([matches.a[linked], matches.b[linked]], axis=1))]
+    # Without the expelled points a track may fall apart.
+    track[points] = points[pieces(here, np.stack([matches.a, matches.b], axis=1))]
     return track, joined
 
 

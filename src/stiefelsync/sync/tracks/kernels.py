@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stiefelsync._kernels.library import address, library
 
 __all__ = [
-    "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "pieces",
+    "compared", "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "pieces",
     "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
 ]  # fmt: skip
 
@@ -197,6 +197,16 @@ def involved(found: Any, ends: Ints, track: Ints, least: int) -> Bools | None:
     if found.find_involved(_at(ends), _number(M), _at(track), _number(m), _number(least), _at(marked)):
         raise MemoryError("no memory for tracks that might be joined")
     return marked
+
+
+@_compiled
+def compared(found: Any, ends: Ints, weights: Floats, other: Ints, track: Ints, component: Ints) -> Floats:
+    """Return how much more weight of matches, (M, 2), other tracks keep than these in every component, by name; (m,)."""
+    parts = [np.ascontiguousarray(part, np.int64) for part in (other, track, component)]
+    ends, weights = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(weights, np.float64)
+    gain = np.zeros(len(track))
+    found.compare_tracks(_at(ends), _at(weights), _number(len(ends)), *map(_at, (*parts, gain)))
+    return gain
 
 
 @_compiled
