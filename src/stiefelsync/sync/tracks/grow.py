@@ -213,6 +213,8 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
         inner = np.flatnonzero(first != np.arange(m))
         ends = np.concatenate([ends, np.stack([first[inner], inner], axis=1)])
     component = connected(m, ends)
+    if (found := kernels.broken(component, objects)) is not None:
+        return component, found[component]
     sizes = np.bincount(component, minlength=m)
     broken = sizes > k
     some = np.flatnonzero((sizes > 1)[component] & ~broken[component])

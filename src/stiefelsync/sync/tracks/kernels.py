@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stiefelsync._kernels.library import address, library
 
 __all__ = [
-    "compared", "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "pieces",
+    "broken", "compared", "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "pieces",
     "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
 ]  # fmt: skip
 
@@ -197,6 +197,16 @@ def involved(found: Any, ends: Ints, track: Ints, least: int) -> Bools | None:
     if found.find_involved(_at(ends), _number(M), _at(track), _number(m), _number(least), _at(marked)):
         raise MemoryError("no memory for tracks that might be joined")
     return marked
+
+
+@_compiled
+def broken(found: Any, component: Ints, objects: NDArray[np.integer[Any]]) -> Bools | None:
+    """Return which components, (m,) by name, hold two points of one object; None, too, if objects do not ascend."""
+    m = len(component)
+    component, objects = np.ascontiguousarray(component, np.int64), np.ascontiguousarray(objects, np.int32)
+    last, bad = np.full(m, -1, dtype=np.int32), np.zeros(m, dtype=bool)
+    told = found.find_broken_components(_at(component), _at(objects), _number(m), _at(last), _at(bad))
+    return bad if told else None
 
 
 @_compiled
