@@ -278,7 +278,8 @@ def _quantiles(support: Floats) -> Floats:
     some = np.sort(support.compress(near.take(cell)))
     a, b = some[ranks - np.cumsum(np.where(near, 0, count))[cells]]
     rest = place - low
-    return np.where(rest < 0.5, a + (b - a) * rest, b - (b - a) * (1 - rest))  # as NumPy does, bit for bit
+    # As NumPy does, bit for bit.
+    return np.asarray(np.where(rest < 0.5, a + (b - a) * rest, b - (b - a) * (1 - rest)))
 
 
 def _others(matchings: Matchings, kept: Bools) -> Bools:

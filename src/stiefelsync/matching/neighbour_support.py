@@ -172,7 +172,7 @@ def _turns(place: NDArray[np.float32], offsets: Ints) -> NDArray[np.int32] | Non
 
 def _support(
     place: Any, turn: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Return the support of matches between the points `ends`, (n, 2), pair after pair from `first`, (g + 1,); or NaN.
 
     Positions in cells of a grid, shape (g, 2), are uncertain by that much.

@@ -17,7 +17,8 @@ from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.integer_arrays import find, ordered, popcount, roots, spread
 
 __all__ = [
-    "Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "pieces", "prune", "singletons", "untenable",
+    "Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "pieces", "prune", "singletons",
+    "untenable",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]

@@ -358,10 +358,11 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
     """Return which points are in components where other tracks keep more weight of matches; shape (m,)."""
-    if (gain := kernels.compared(ends, weights, other, track, component)) is None:
+    gain = kernels.compared(ends, weights, other, track, component)
+    if gain is None:
         a, b = ends.T
         change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
-        gain = np.bincount(component[a], weights=change, minlength=len(track))
+        gain = np.asarray(np.bincount(component[a], weights=change, minlength=len(track)), dtype=np.float64)
     return np.asarray(gain[component] > ROUNDING)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from stiefelsync._kernels.library import address, library
 
 __all__ = [
-    "broken", "compared", "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged", "order_by", "pieces",
-    "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
+    "broken", "compared", "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged",
+    "order_by", "pieces", "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -211,7 +211,7 @@ def broken(found: Any, component: Ints, objects: NDArray[np.integer[Any]]) -> Bo
 
 @_compiled
 def compared(found: Any, ends: Ints, weights: Floats, other: Ints, track: Ints, component: Ints) -> Floats:
-    """Return how much more weight of matches, (M, 2), other tracks keep than these in every component, by name; (m,)."""
+    """Return how much more weight of matches, (M, 2), other tracks than these keep in every component, (m,) by name."""
     parts = [np.ascontiguousarray(part, np.int64) for part in (other, track, component)]
     ends, weights = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(weights, np.float64)
     gain = np.zeros(len(track))
@@ -225,7 +225,8 @@ def pieces(found: Any, labels: Ints, ends: Ints) -> Ints | None:
     m = len(labels)
     if m > _MOST:
         return None
-    labels, ends, first = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(ends, np.int64), np.empty(m, np.int64)
+    labels, ends = (np.ascontiguousarray(part, np.int64) for part in (labels, ends))
+    first = np.empty(m, np.int64)
     if found.find_pieces(_at(labels), _number(m), _at(ends), _number(len(ends)), _at(first)):
         raise MemoryError("no memory for pieces of tracks")
     return first
