@@ -53,12 +53,14 @@ def test_only_matches_that_are_kept_are_asked_and_speak(problem: Matchings) -> N
     expected[kept] = np.array(left, dtype=int).reshape(-1, 3)
     degree = np.bincount(problem.endpoints[kept].ravel(), minlength=problem.n_points)
     others = (degree[problem.endpoints] - kept[:, None] > 0).all(axis=1)
+    asked = np.arange(problem.n_matches) % 3 > 0
     for compiled in ("0", "1"):
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("STIEFELSYNC_COMPILED", compiled)
-            found = witnesses(problem, kept)
+            found, few = witnesses(problem, kept), witnesses(problem, kept, asked)
             np.testing.assert_array_equal(module._others(problem, kept), others)
         np.testing.assert_array_equal(np.stack([found.agree, found.differ, found.silent], axis=1), expected)
+        np.testing.assert_array_equal(np.stack([few.agree, few.differ, few.silent], axis=1), expected * asked[:, None])
 
 
 def test_witnesses_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +173,14 @@ def test_third_objects_are_spared_where_they_change_nothing(
 def contradicted(level: np.ndarray, kept: np.ndarray, n: int) -> np.ndarray:
     """Return the share of every level that is not kept, made to fall."""
     return module._contradicted(np.bincount(level[~kept], minlength=n), np.bincount(level, minlength=n))
+
+
+@pytest.mark.parametrize("n", [100, 101, 4321])
+def test_quantiles_of_support_are_those_of_numpy(n: int) -> None:
+    rng = np.random.default_rng(n)
+    few, many = rng.integers(1, 17, n) / 16, rng.random(n)
+    for support in (few, many, many**20, rng.beta(8, 2, n), np.full(n, 0.3)):
+        np.testing.assert_array_equal(module._quantiles(support), np.quantile(support, module._LEVELS))
 
 
 def test_rates_fall_with_support() -> None:

@@ -28,6 +28,7 @@ def shaped(shape: str, n: int, rng: np.random.Generator) -> Floats:
         "line": at * [1, 0],
         "slanting line": at[:, :1] * [1, 3],
         "clusters": at[rng.integers(0, 3, n)] + rng.normal(0, 0.01, (n, 2)),
+        "every scale": at * 10.0 ** rng.uniform(-9, 3, (n, 1)),
         "lattice": 8.0 * lattice + 4,
         "fine lattice": lattice * 0.1,  # no multiples of a power of two, so that equal distances differ by rounding
         "rounded": np.round(at / 50) * 50,
@@ -38,8 +39,8 @@ def shaped(shape: str, n: int, rng: np.random.Generator) -> Floats:
 
 
 SHAPES = (
-    "even", "huge", "tiny", "outlier", "line", "slanting line", "clusters", "lattice", "fine lattice", "rounded",
-    "far from the origin", "two places", "one elsewhere",
+    "even", "huge", "tiny", "outlier", "line", "slanting line", "clusters", "every scale", "lattice",
+    "fine lattice", "rounded", "far from the origin", "two places", "one elsewhere",
 )  # fmt: skip
 
 

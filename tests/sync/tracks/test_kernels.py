@@ -11,7 +11,7 @@ import pytest
 from stiefelsync import datasets, synchronise
 from stiefelsync._kernels.library import address, library
 from stiefelsync.sync.tracks import clusters, kernels, rules
-from stiefelsync.sync.tracks.grow import matches_of
+from stiefelsync.sync.tracks.grow import _heavier, matches_of, split
 from stiefelsync.sync.tracks.integer_arrays import ordered
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.rules import few_choices, rule_gain, squares, triangle_counts, triangles
@@ -254,6 +254,22 @@ def test_joins(monkeypatch, weights, placed, least):
     assert total > 100
 
 
+def test_components_pieces_and_the_heavier_of_two_answers(monkeypatch):
+    rng, conflicts = np.random.default_rng(4), set()
+    for n in (2, 30, 600):
+        track, objects, ends = tracks_in_conflict(rng, n, 25, n // 2)
+        weights, labels = rng.random(len(ends)), np.where(rng.random(n) < 0.2, -1, rng.integers(5, size=n))
+        for given in (np.sort(objects), objects):  # of which the second is left to NumPy
+            (component, broken), plain = both(monkeypatch, lambda given=(given, ends): split(*given))
+            np.testing.assert_array_equal(component, plain[0])
+            np.testing.assert_array_equal(broken, plain[1])
+            conflicts |= set(broken.tolist())
+        given = rng.permutation(track), track, component, ends, weights
+        for function in (lambda given=(labels, ends): clusters.pieces(*given), lambda given=given: _heavier(*given)):
+            np.testing.assert_array_equal(*both(monkeypatch, function))
+    assert conflicts == {False, True}
+
+
 def test_joins_of_nothing():
     nothing = np.empty((0, 2), dtype=np.int64)
     assert join(np.arange(3), np.zeros(3, int), nothing, np.empty(0), least=1)[0].tolist() == [0, 1, 2]
@@ -292,4 +308,6 @@ def test_arrays_live_until_the_kernel_has_read_them(monkeypatch):
     ordered(*rng.integers(50, size=(2, 5000)))
     track, objects, ends = tracks_in_conflict(rng)
     join(track, objects, ends, rng.random(len(ends)), rng.random((len(track), 2)))
-    assert len(called) == 12  # all kernels of tracks
+    component, _ = split(np.sort(objects), ends)
+    _heavier(component, track, component, ends, rng.random(len(ends)))
+    assert len(called) == 15  # all kernels of tracks
