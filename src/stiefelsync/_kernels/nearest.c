@@ -13,15 +13,15 @@
 #pragma GCC diagnostic ignored "-Wpsabi" /* what takes or returns vectors is part of its callers */
 #endif
 
-#define LEAF 8    /* the networks below are for eight */
-#define BRANCH 32 /* leaves whose boxes are looked at together */
-#define VISITS 64 /* leaves that codes can tell apart */
-#define MANY (1 << 20) /* numbers that keys have no room for */
-#define SAMPLE 16 /* positions that show which side of a part is the longer */
-#define FEW 4     /* positions that are left in any order */
-#define STEPS 8   /* of a grid, in one pixel */
+#define LEAF 8              /* the networks below are for eight */
+#define BRANCH 32           /* leaves whose boxes are looked at together */
+#define VISITS 64           /* leaves that codes can tell apart */
+#define MANY (1 << 20)      /* numbers that keys have no room for */
+#define SAMPLE 16           /* positions that show which side of a part is the longer */
+#define FEW 4               /* positions that are left in any order */
+#define STEPS 8             /* of a grid, in one pixel */
 #define FARTHEST 0x7f800000 /* the bits of infinity */
-#define TINY (27 << 23) /* the bits of 2^-100: squares below may have lost more than their last bits */
+#define TINY (27 << 23)     /* the bits of 2^-100: squares below may have lost more than their last bits */
 
 typedef float Reals __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
 typedef int32_t Whole __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
@@ -55,6 +55,7 @@ static Tree tree_in(float *memory, int64_t n) {
 static inline float least(float a, float b) { return a < b ? a : b; }
 static inline float most(float a, float b) { return a > b ? a : b; }
 
+#if VECTOR == 4 * LEAF
 ALWAYS_INLINE Whole lower(Whole a, Whole b) {
     Whole found;
     for (int l = 0; l < LEAF; l++) found[l] = a[l] < b[l] ? a[l] : b[l];
@@ -66,10 +67,15 @@ ALWAYS_INLINE Whole higher(Whole a, Whole b) {
     for (int l = 0; l < LEAF; l++) found[l] = a[l] > b[l] ? a[l] : b[l];
     return found;
 }
+#else /* without instructions for it; no key is negative */
+ALWAYS_INLINE Whole lower(Whole a, Whole b) { return b + ((a - b) & (a - b) >> 31); }
+ALWAYS_INLINE Whole higher(Whole a, Whole b) { return a - ((a - b) & (a - b) >> 31); }
+#endif
 
+/* Whether any of these, all bits or none, is set. */
 ALWAYS_INLINE int any(Whole which) {
-    const Longs two = (Longs)which;
-    return (two[0] | two[1] | two[2] | two[3]) != 0;
+    const Longs set = (Longs)which;
+    return (set[0] | set[1] | set[2] | set[3]) != 0;
 }
 
 static inline int32_t bits(float x) {
@@ -128,7 +134,7 @@ static int64_t part(uint64_t *key, int64_t n, const uint32_t *rank, int side, ui
     return n / 2;
 }
 
-/* How much wider than high n positions look, by some of them. */
+/* How much longer one side of n positions is than the other, by some of them. */
 static float slender(const uint64_t *key, int64_t n, const float *place, int side) {
     float low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     for (int64_t s = 0; s < n; s += (n + SAMPLE - 1) / SAMPLE)
@@ -284,7 +290,7 @@ ALWAYS_INLINE int measure(Tree t, int64_t leaf, Reals x, Reals y, const int32_t 
     }
     const Whole one = lower(lower(key[0], key[1]), lower(key[2], key[3]));
     const Whole two = lower(lower(key[4], key[5]), lower(key[6], key[7]));
-    return any(lower(one, two) <= limit);
+    return any((lower(one, two) - limit - 1) >> 31);
 }
 
 #define SORT(a, b)                         \
@@ -339,7 +345,8 @@ ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *
     }
     for (int s = 0; s <= LEAF; s++) best[s] = places * 0 + FARTHEST;
     for (int64_t b = -1; b < t.branches; b++) {
-        int64_t branch = (own / BRANCH + b) % t.branches, first = branch * BRANCH, count = 0, list[BRANCH];
+        const int64_t branch = (own / BRANCH + b) % t.branches, first = branch * BRANCH;
+        int64_t count = 0, list[BRANCH];
         if (b < 0) {
             list[count++] = own;
             if (before < own) list[count++] = before;
