@@ -170,11 +170,12 @@ API void compare_tracks(const int64_t *ends, const double *weights, int64_t M, c
 }
 
 /* Which matches, (M, 2), join points of the same label, none being negative. */
-API void find_agreeing(const int64_t *ends, int64_t M, const int64_t *labels, uint8_t *agree) {
+API int find_agreeing(const int64_t *ends, int64_t M, const int64_t *labels, uint8_t *agree) {
     for (int64_t e = 0; e < M; e++) {
         const int64_t a = labels[ends[2 * e]];
         agree[e] = (a == labels[ends[2 * e + 1]]) & (a >= 0);
     }
+    return 0;
 }
 
 /* Which components, by name, hold two of m points of one object; `last`, (m,), is -1, and `broken` zero. Whether objects ascend:

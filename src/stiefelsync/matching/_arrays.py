@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from stiefelsync._kernels.library import address, library
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import (
     Repair,
@@ -25,6 +23,7 @@ from stiefelsync.matching._canonical import (
     check_sizes,
     check_weights,
 )
+from stiefelsync.matching.kernels import call
 
 __all__ = ["MatchArrays"]
 
@@ -155,14 +154,12 @@ class MatchArrays:
         >>> Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2]).agreeing([5, -1, 5, -1]).tolist()
         [True, False]
         """
-        given = as_labels(labels, self.n_points)
-        if (compiled := library()) is None:
-            a, b = given[self.endpoints].T
-            return np.asarray((a == b) & (a >= 0))
-        ends, given, agree = self.endpoints, np.ascontiguousarray(given, np.int64), np.empty(self.n_matches, dtype=bool)
-        at_ends, *others = (ctypes.c_void_p(address(array)) for array in (ends, given, agree))
-        compiled.find_agreeing(at_ends, ctypes.c_int64(len(ends)), *others)
-        return agree
+        given = np.ascontiguousarray(as_labels(labels, self.n_points), np.int64)
+        ends, agree = self.endpoints, np.empty(self.n_matches, dtype=bool)
+        if call("find_agreeing", ends, len(ends), given, agree):
+            return agree
+        a, b = given[ends].T
+        return np.asarray((a == b) & (a >= 0))
 
     def shared_with(self, other: MatchArrays) -> Bools:
         """Return which matches `other`, among objects of the same sizes, has too; shape (M,).

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync._kernels.library import address, library
 from stiefelsync.errors import InputError
+from stiefelsync.matching.kernels import call
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Doubt", "Witnesses", "doubt", "witnesses"]
@@ -103,7 +101,7 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
     count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
     sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
     given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count, wanted
-    if matchings.n_matches < _MOST and _compiled("ask_witnesses", sizes, *given, *found):
+    if matchings.n_matches < _MOST and call("ask_witnesses", *sizes, *map(np.ascontiguousarray, given), *found):
         return Witnesses(*found)
     plain = _ask_plainly(matchings if kept is None else matchings.keep(count))
     found[:, count] = plain.agree, plain.differ, plain.silent
@@ -142,16 +140,6 @@ def _ask_plainly(matchings: Matchings) -> Witnesses:
             known = _find(compared, np.minimum(a, b) * k + np.maximum(a, b))[1]
             silent[ours] += np.bincount(which[alone[known]], minlength=n)
     return Witnesses(agree, differ, silent)
-
-
-def _compiled(name: str, sizes: tuple[int, ...], *arrays: NDArray[Any]) -> bool:
-    """Run a compiled kernel; return whether there is one."""
-    if (compiled := library()) is None:
-        return False
-    places = [np.ascontiguousarray(array) for array in arrays]
-    if getattr(compiled, name)(*map(ctypes.c_int64, sizes), *(ctypes.c_void_p(address(array)) for array in places)):
-        raise MemoryError("no memory for the witnesses of matches")
-    return True
 
 
 def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0) -> Doubt:
@@ -233,7 +221,7 @@ def _sums(matchings: Matchings, values: Floats, which: Bools) -> Floats:
     """Return the sum of some of the values of every pair's matches, shape (P,)."""
     P = len(matchings.pair_objects)
     sums = np.zeros(P)
-    if not _compiled("sum_by_pair", (P,), matchings.pair_start, values, which, sums):
+    if not call("sum_by_pair", P, matchings.pair_start, values, which, sums):
         sums[:] = np.bincount(matchings.match_pairs, np.where(which, values, 0.0), P)
     return sums
 
@@ -285,7 +273,7 @@ def _quantiles(support: Floats) -> Floats:
 def _others(matchings: Matchings, kept: Bools) -> Bools:
     """Return which matches join two points that both have other matches among those kept, shape (M,)."""
     others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
-    if _compiled("have_others", (len(kept),), matchings.endpoints, np.asarray(kept, dtype=bool), degree, others):
+    if call("have_others", len(kept), matchings.endpoints, np.ascontiguousarray(kept, dtype=bool), degree, others):
         return others
     counts = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)[matchings.endpoints]
     return np.asarray(np.minimum(counts[:, 0], counts[:, 1]) > kept)

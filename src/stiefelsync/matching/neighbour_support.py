@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from stiefelsync._kernels.library import address, library
 from stiefelsync.errors import InputError
 from stiefelsync.matching.copies import resolution
+from stiefelsync.matching.kernels import call
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.threads import workers
 
@@ -103,12 +102,12 @@ def neighbour_support(
     place, start = np.ascontiguousarray(matchings.coordinates, np.float32), matchings.pair_start
     cell = resolution(place, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
     cells, support = cell[matchings.pair_objects], np.full(matchings.n_matches, np.nan)
-    turn = _turns(place, matchings.offsets)
+    turn, turns = _turns(place, matchings.offsets), int(matchings.sizes.max(initial=0))
 
     def judged(pairs: slice) -> Floats:
         first = start[pairs.start : pairs.stop + 1]
         ends = matchings.endpoints[first[0] : first[-1]]
-        return _support(place, turn, ends, first - first[0], neighbours, tolerance, cells[pairs])
+        return _support(place, turn, turns, ends, first - first[0], neighbours, tolerance, cells[pairs])
 
     chunks = _chunks(start)
     with ThreadPoolExecutor(min(len(chunks), workers()) or 1) as pool:
@@ -162,33 +161,22 @@ def _chunks(start: Ints) -> list[slice]:
 
 def _turns(place: NDArray[np.float32], offsets: Ints) -> NDArray[np.int32] | None:
     """Number the points of every object along a curve on which neighbours are near each other, (m,); for the kernel."""
-    if (compiled := library()) is None:
-        return None
     turn = np.empty(len(place), dtype=np.int32)
-    at = [ctypes.c_void_p(address(array)) for array in (place, offsets, turn)]
-    if compiled.order_points(*at[:2], ctypes.c_int64(len(offsets) - 1), at[2]):
-        raise MemoryError("no memory for the order of points")
-    return turn
+    return turn if call("order_points", place, offsets, len(offsets) - 1, turn) else None
 
 
 def _support(
-    place: Any, turn: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats
+    place: Any, turn: Any, turns: int, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats
 ) -> Floats:
     """Return the support of matches between the points `ends`, (n, 2), pair after pair from `first`, (g + 1,); or NaN.
 
-    Positions in cells of a grid, shape (g, 2), are uncertain by that much.
+    Points take up to so many turns. Positions in cells of a grid, shape (g, 2), are uncertain by that much.
     """
-    if (compiled := library()) is None:
+    if turn is None:
         return _support_plainly(place, ends, first, neighbours, tolerance, cells)
-    support = np.full(len(ends), np.nan)
-    given = [np.ascontiguousarray(array) for array in (place, turn, ends, first, cells)]
-    at_place, at_turn, at_ends, at_first, at_cells, *others = (
-        ctypes.c_void_p(address(array)) for array in (*given, _TANGENTS, _SQUARES, _CENTRES, support)
-    )
-    turns, pairs, asked = (ctypes.c_int64(n) for n in (int(turn.max(initial=0)) + 1, len(first) - 1, neighbours))
-    much = ctypes.c_double(tolerance), at_cells, ctypes.c_double(_ROUNDED)
-    if compiled.neighbour_support(at_place, at_turn, turns, at_ends, at_first, pairs, asked, *much, *others):
-        raise MemoryError("no memory for the neighbours of matches")
+    support, cells = np.full(len(ends), np.nan), np.ascontiguousarray(cells)
+    known = place, turn, turns, ends, first, len(first) - 1, neighbours, float(tolerance), cells, _ROUNDED
+    call("neighbour_support", *known, _TANGENTS, _SQUARES, _CENTRES, support)
     return support
 
 

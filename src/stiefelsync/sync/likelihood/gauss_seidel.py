@@ -239,9 +239,8 @@ class State:
         seen = None if rates.sighting is None else 2 * on_grid(0.5 * rates.sighting)
         rates = replace(rates, match=on_grid(rates.match), sighting=seen, size=on_grid(rates.size))
         self.table, self.labels, self.rates = table, labels, rates
-        self.offsets = table.matchings.offsets.tolist()
+        self.offsets, k, d = table.matchings.offsets.tolist(), table.matchings.n_objects, table.d
         self.half: Floats | None = None if rates.seen is None else 0.5 * rates.seen
-        k, d = table.matchings.n_objects, table.d
         # By the number of other holders, where all were compared.
         self.popular: Floats | float = rates.prior(np.arange(k + 1.0), k)
         self.O, self.holders, self.shared = np.empty((k, d)), np.empty(d), np.empty((k, d))
