@@ -64,8 +64,8 @@ def block_iteration(
     filtered
         The polynomial applied between two Rayleigh–Ritz steps: `POWERS` or `CHEBYSHEV`.
     at_once
-        Apply it before the first of them, too, which changes nothing but what that costs if Ritz values would not
-        change the filter: it takes columns that are no longer than others by far once filtered.
+        Apply it before the first of them, too. That spares one, for a filter that needs no Ritz values and columns
+        that stay well apart when filtered: what they span is the same.
 
     Notes
     -----
