@@ -18,7 +18,11 @@
    a C library that chooses when the program is loaded (glibc; musl does not). */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #ifndef CLONES /* others, to measure as on a processor that has less */
+#if __GNUC__ >= 12
+#define CLONES "arch=x86-64-v4", "avx2", "default"
+#else
 #define CLONES "avx512f", "avx2", "default"
+#endif
 #endif
 #define WIDE __attribute__((target_clones(CLONES)))
 #define VECTOR 32
@@ -90,9 +94,8 @@ int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, 
 
 /* For every one of n > q positions, the first two of four columns of `place`, the q nearest others, nearest first and of
    equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows 2q apart. In their `order`, (n,), neighbours are
-   near each other. `memory` is room for nearest_cells(n) floats, `far` for q. Positions are of single precision, whatever their
-   type. */
+   near each other. `memory` is room for nearest_cells(n) floats, `far` for q. */
 size_t nearest_cells(int64_t n);
-void nearest_others(const double *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory, double *far);
+void nearest_others(const float *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory, double *far);
 
 #endif

@@ -193,21 +193,21 @@ API int order_points(const float *place, const int64_t *offsets, int64_t k, int3
 }
 
 /* How long a step of the grid is that all positions lie on, a power of two; 0 if there is none. */
-static float step_of(const double *place, int64_t n) {
+static float step_of(const float *place, int64_t n) {
     int64_t all = 0;
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < 2; c++) {
-            const double steps = place[4 * i + c] * STEPS;
+            const double steps = (double)place[4 * i + c] * STEPS;
             if (!(fabs(steps) <= 0x1p52) || steps != (double)(int64_t)steps) return 0;
-            all |= (int64_t)steps - (int64_t)(place[c] * STEPS);
+            all |= (int64_t)steps - (int64_t)((double)place[c] * STEPS);
         }
     return (float)(all & -all) / STEPS;
 }
 
-ALWAYS_INLINE void grow(const double *place, const int32_t *order, Tree t) {
+ALWAYS_INLINE void grow(const float *place, const int32_t *order, Tree t) {
     for (int64_t s = 0; s < t.n; s++) {
-        t.x[s] = (float)place[4 * (int64_t)order[s]];
-        t.y[s] = (float)place[4 * (int64_t)order[s] + 1];
+        t.x[s] = place[4 * (int64_t)order[s]];
+        t.y[s] = place[4 * (int64_t)order[s] + 1];
         t.number[s] = order[s];
     }
     for (int64_t s = t.n; s < t.leaves * LEAF; s++) {
@@ -377,8 +377,7 @@ ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *
     return 1;
 }
 
-WIDE void nearest_others(const double *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory,
-                         double *far) {
+WIDE void nearest_others(const float *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory, double *far) {
     Tree t = tree_in(memory, n);
     const float step = n < MANY ? step_of(place, n) : 0;
     int32_t shift = 0;

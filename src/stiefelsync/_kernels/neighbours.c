@@ -8,16 +8,21 @@
 #define ROUNDS 5
 #define EVERY 4
 #define BLOCK 16 /* matches at a time */
+#define LANES 8  /* partial sums */
+#define USUAL 30 /* powers of two around one, of lengths whose squares are no trouble */
 
-typedef double Four __attribute__((vector_size(32), aligned(8), may_alias)); /* the positions of both ends of a match */
+typedef float Ends __attribute__((vector_size(16), aligned(4), may_alias)); /* the positions of both ends of a match */
+
+typedef double Four __attribute__((vector_size(32), may_alias));
+typedef int64_t Flags __attribute__((vector_size(32), may_alias));
 
 /* The positions of both ends of n matches, (n, 4), of those where they are known; `which` are these. Return how many, or none
    if all of them are in one place. */
-static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, double *place, int32_t *which) {
+static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, float *place, int32_t *which) {
     int64_t known = 0;
     int apart[2] = {0, 0};
     for (int64_t t = 0; t < n; t++) {
-        double *own = place + 4 * known, nothing = 0.0;
+        float *own = place + 4 * known, nothing = 0.0f;
         for (int c = 0; c < 4; c++) {
             own[c] = coordinates[2 * ends[2 * t + c / 2] + c % 2];
             nothing += own[c] - own[c];
@@ -46,29 +51,41 @@ static void in_order(const int32_t *turn, const int64_t *ends, int side, const i
         for (; met[low]; met[low] &= met[low] - 1) *order++ = who[64 * low + __builtin_ctzll(met[low])];
 }
 
+/* What n positions, (n, 4), are to be multiplied by, so that squares of offsets neither overflow nor vanish: a power of two. */
+static double unit_of(const float *place, int64_t n) {
+    double most = 0.0;
+    int exponent;
+    for (int64_t t = 4; t < 4 * n; t++) {
+        const double apart = fabs((double)place[t] - (double)place[t % 4]);
+        most = apart > most ? apart : most;
+    }
+    frexp(most, &exponent);
+    return abs(exponent) > USUAL ? ldexp(1.0, -exponent) : 1.0;
+}
+
 /* From the matches i, ..., last - 1 to every so many of their neighbours, (count, 4), in the one object and the other. */
-ALWAYS_INLINE int64_t offsets(const double *restrict place, const int32_t *restrict near, int64_t i, int64_t last,
-                              int64_t columns, int64_t every, double *restrict off) {
-    const Four *from = (const Four *)place;
-    Four *at = (Four *)off;
+ALWAYS_INLINE int64_t offsets(const float *restrict place, const int32_t *restrict near, int64_t i, int64_t last,
+                              int64_t columns, int64_t every, float *restrict off) {
+    const Ends *from = (const Ends *)place;
+    Ends *at = (Ends *)off;
     for (; i < last; i++)
         for (int64_t c = 0; c < columns; c += every) *at++ = from[near[i * columns + c]] - from[i];
-    return at - (Four *)off;
+    return at - (Ends *)off;
 }
 
 /* The ratios of some of the offsets, of those that are not zero, and the number of these. Real and imaginary parts are not put
    side by side at first: GCC 12 would take them for complex numbers, and fuse products and sums though it was told not to. */
-WIDE static int64_t ratios(const double *place, const int32_t *near, int64_t n, int64_t columns, double *restrict off,
-                           double *restrict re, double *restrict im) {
+WIDE static int64_t ratios(const float *place, const int32_t *near, int64_t n, int64_t columns, float *restrict off,
+                           float *restrict re, float *restrict im) {
     int64_t found = 0;
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t count = offsets(place, near, i, i + BLOCK < n ? i + BLOCK : n, columns, EVERY, off);
         int64_t zeros = 0;
         for (int64_t c = 0; c < count; c++) {
-            const double ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
-            const double length = ax * ax + bx * bx, a = (ay * ax + by * bx) / length, b = (by * ax - ay * bx) / length;
-            re[found + c] = length > 0 ? a : 0.0;
-            im[found + c] = length > 0 ? b : 0.0;
+            const float ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
+            const float length = ax * ax + bx * bx, a = (ay * ax + by * bx) / length, b = (by * ax - ay * bx) / length;
+            re[found + c] = length > 0 ? a : 0.0f;
+            im[found + c] = length > 0 ? b : 0.0f;
         }
         for (int64_t c = found; c < found + count; c++) zeros += (re[c] == 0) & (im[c] == 0);
         if (!zeros) {
@@ -76,7 +93,7 @@ WIDE static int64_t ratios(const double *place, const int32_t *near, int64_t n, 
             continue;
         }
         for (int64_t c = found, last = found + count; c < last; c++) {
-            const double a = re[c], b = im[c];
+            const float a = re[c], b = im[c];
             re[found] = a;
             im[found] = b;
             found += (a != 0) | (b != 0);
@@ -86,11 +103,11 @@ WIDE static int64_t ratios(const double *place, const int32_t *near, int64_t n, 
 }
 
 /* The cell of angle and scale of every ratio. */
-WIDE static void cells_of(const double *restrict re, const double *restrict im, int64_t n, const double *restrict tangents,
-                          const double *restrict squares, int64_t *restrict cell) {
+WIDE static void cells_of(const float *restrict re, const float *restrict im, int64_t n, const float *restrict tangents,
+                          const float *restrict squares, int32_t *restrict cell) {
     for (int64_t t = 0; t < n; t++) {
-        const double a = fabs(re[t]), b = fabs(im[t]), length = re[t] * re[t] + im[t] * im[t];
-        int64_t turn = 0, scale = 0;
+        const float a = fabsf(re[t]), b = fabsf(im[t]), length = re[t] * re[t] + im[t] * im[t];
+        int32_t turn = 0, scale = 0;
         for (int s = 0; s < ANGLES / 4; s++) turn += b >= a * tangents[s];
         turn = re[t] < 0 ? ANGLES / 2 - turn : turn;
         turn = im[t] < 0 ? (ANGLES - turn) & (ANGLES - 1) : turn;
@@ -99,60 +116,71 @@ WIDE static void cells_of(const double *restrict re, const double *restrict im, 
     }
 }
 
-/* The mean of n ratios around the fullest of the cells they are in. */
-static void commonest(const double *re, const double *im, int64_t n, double tolerance, const int64_t *cell,
-                      const double *centres, double *z) {
-    int64_t votes[ANGLES * SCALES] = {0}, best = 0;
+/* The sum of n ratios within reach of z, in eight partial sums, and their number. */
+WIDE static int64_t around(const float *re, const float *im, int64_t n, const double *z, double reach, double *sum) {
+    Four real[2] = {0}, imaginary[2] = {0};
+    Flags count = {0};
+    for (int64_t t = 0; t < n; t += LANES)
+        for (int h = 0; h < 2; h++) {
+            const Four a = __builtin_convertvector(*(const Ends *)(re + t + 4 * h), Four), x = a - z[0];
+            const Four b = __builtin_convertvector(*(const Ends *)(im + t + 4 * h), Four), y = b - z[1];
+            const Flags near = x * x + y * y <= reach;
+            real[h] += (Four)((Flags)a & near);
+            imaginary[h] += (Four)((Flags)b & near);
+            count -= near;
+        }
+    const Four one = real[0] + real[1], two = imaginary[0] + imaginary[1];
+    sum[0] = (one[0] + one[2]) + (one[1] + one[3]);
+    sum[1] = (two[0] + two[2]) + (two[1] + two[3]);
+    return count[0] + count[1] + count[2] + count[3];
+}
+
+/* The mean of n ratios around the fullest of the cells they are in; there is room for LANES more. */
+static void commonest(float *re, float *im, int64_t n, double tolerance, const int32_t *cell, const double *centres,
+                      double *z) {
+    int32_t votes[ANGLES * SCALES] = {0}, best = 0;
     for (int64_t t = 0; t < n; t++) votes[cell[t]]++;
-    for (int64_t t = 1; t < ANGLES * SCALES; t++)
+    for (int32_t t = 1; t < ANGLES * SCALES; t++)
         if (votes[t] > votes[best]) best = t;
+    for (int64_t t = n; t < n + LANES; t++) re[t] = im[t] = INFINITY;
     z[0] = centres[2 * best];
     z[1] = centres[2 * best + 1];
     for (int round = 0; round < ROUNDS; round++) {
-        const double x = z[0], y = z[1], reach = tolerance * tolerance * (x * x + y * y);
-        double real = 0.0, imaginary = 0.0;
-        int64_t count = 0;
-        for (int64_t t = 0; t < n; t++) { /* adding zeros is quicker than a branch that cannot be foreseen */
-            const double a = re[t] - x, b = im[t] - y;
-            const int64_t near = -(int64_t)(a * a + b * b <= reach);
-            real += of_bits(bits_of(re[t]) & near);
-            imaginary += of_bits(bits_of(im[t]) & near);
-            count -= near;
-        }
-        if (count > 0) {
-            z[0] = real / (double)count;
-            z[1] = imaginary / (double)count;
-        }
+        const double x = z[0], y = z[1];
+        double sum[2];
+        const int64_t count = around(re, im, n, z, tolerance * tolerance * (x * x + y * y), sum);
+        for (int c = 0; c < 2 && count > 0; c++) z[c] = sum[c] / (double)count;
         if (z[0] == x && z[1] == y) break; /* and so it stays */
     }
 }
 
 /* The mean agreement of each of n matches with its neighbours. */
-WIDE static void agreement(const double *place, const int32_t *near, int64_t n, int64_t columns, const double *z,
-                           double rounding, double tolerance, double *restrict off, double *restrict longer,
-                           double *restrict each, const int32_t *which, double *support) {
-    const double re = z[0], im = z[1], inverse = 1 / tolerance;
-    const int power = bits_of(tolerance) % ((int64_t)1 << 52) == 0; /* of two, so that to multiply by the inverse is exact */
+WIDE static void agreement(const float *place, const int32_t *near, int64_t n, int64_t columns, const double *z,
+                           double rounding, double tolerance, float *restrict off, float *restrict longer,
+                           float *restrict each, double *restrict shares, const int32_t *which, double *support) {
+    const float re = (float)z[0], im = (float)z[1], less = (float)rounding, most = (float)tolerance, inverse = 1 / most;
+    const int power = bits_of(most) % ((int64_t)1 << 52) == 0; /* of two, so that to multiply by the inverse is exact */
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t last = i + BLOCK < n ? i + BLOCK : n, count = offsets(place, near, i, last, columns, 1, off);
         for (int64_t c = 0; c < count; c++) {
-            const double ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
-            const double ex = ax * re - bx * im, fx = ax * im + bx * re;
-            const double one = ex * ex + fx * fx, two = ay * ay + by * by;
+            const float ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
+            const float ex = ax * re - bx * im, fx = ax * im + bx * re;
+            const float one = ex * ex + fx * fx, two = ay * ay + by * by;
             longer[c] = one > two ? one : two;
             each[c] = (ay - ex) * (ay - ex) + (by - fx) * (by - fx);
         }
-        for (int64_t c = 0; rounding > 0 && c < count; c++) {
-            const double left = sqrt(each[c]) - rounding;
-            each[c] = left > 0 ? left * left : 0.0;
+        for (int64_t c = 0; less > 0 && c < count; c++) {
+            const float left = sqrtf(each[c]) - less;
+            each[c] = left > 0 ? left * left : 0.0f;
         }
         for (int64_t c = 0; c < count; c++) {
-            const double part = each[c] / longer[c], error = sqrt(longer[c] > 0 ? part : 1.0);
-            const double share = 1 - (power ? error * inverse : error / tolerance);
-            each[c] = share > 0 ? share : 0.0;
+            const float part = each[c] / longer[c], error = sqrtf(longer[c] > 0 ? part : 1.0f);
+            const float share = 1 - (power ? error * inverse : error / most);
+            each[c] = share > 0 ? share : 0.0f;
         }
+        for (int64_t c = 0; c < count; c++) shares[c] = each[c];
         for (int64_t t = i; t < last; t++)
-            support[which[t]] = sum_of(each + (t - i) * columns, columns) / (double)columns;
+            support[which[t]] = sum_of(shares + (t - i) * columns, columns) / (double)columns;
     }
 }
 
@@ -161,26 +189,26 @@ WIDE static void agreement(const double *place, const int32_t *near, int64_t n, 
    are those of the grids. What is unknown is left alone. */
 API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t turns, const int64_t *ends, const int64_t *first,
                           int64_t groups, int64_t q, double tolerance, const double *cells, double rounded,
-                          const double *tangents, const double *squares, const double *centres, double *support) {
+                          const float *tangents, const float *squares, const double *centres, double *support) {
     int64_t most = 0;
     for (int64_t g = 0; g < groups; g++) most = first[g + 1] - first[g] > most ? first[g + 1] - first[g] : most;
     if (most <= q) return 0;
     const int64_t columns = 2 * q, some = (columns + EVERY - 1) / EVERY, block = BLOCK * columns;
     Room room = {0};
-    double *place, *re, *im, *far, *off, *longer, *each;
-    int64_t *cell;
+    double *far, *shares;
     uint64_t *met;
-    int32_t *near, *which, *who, *order;
-    float *tree;
+    int32_t *near, *which, *who, *order, *cell;
+    float *tree, *place, *re, *im, *off, *longer, *each;
     for (int made = 0; made < 2; made++) {
-        place = take(&room, 4 * most, 8);
-        re = take(&room, most * some + 1, 8);
-        im = take(&room, most * some + 1, 8);
+        place = take(&room, 4 * most, 4);
+        re = take(&room, most * some + LANES, 4);
+        im = take(&room, most * some + LANES, 4);
         far = take(&room, q, 8);
-        off = take(&room, 4 * block, 8);
-        longer = take(&room, block, 8);
-        each = take(&room, block, 8);
-        cell = take(&room, most * some, 8);
+        off = take(&room, 4 * block, 4);
+        longer = take(&room, block, 4);
+        each = take(&room, block, 4);
+        shares = take(&room, block, 8);
+        cell = take(&room, most * some, 4);
         met = take(&room, turns / 64 + 1, 8);
         near = take(&room, most * columns, 4);
         which = take(&room, most, 4);
@@ -200,12 +228,14 @@ API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t
             in_order(turn, own, side, which, n, met, who, order);
             nearest_others(place + 2 * side, order, n, q, near + q * side, tree, far);
         }
+        const double unit = unit_of(place, n);
+        for (int64_t t = 0; unit != 1 && t < 4 * n; t++) place[t] = (float)(unit * place[t]);
         const int64_t found = ratios(place, near, n, columns, off, re, im);
         cells_of(re, im, found, tangents, squares, cell);
         commonest(re, im, found, tolerance, cell, centres, z);
         const double one = cells[2 * g], two = cells[2 * g + 1];
-        const double rounding = rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one));
-        agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, which, support + first[g]);
+        const double rounding = unit * (rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one)));
+        agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, shares, which, support + first[g]);
     }
     free(room.memory);
     return 0;
