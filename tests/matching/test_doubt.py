@@ -248,8 +248,9 @@ def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
     rng = np.random.default_rng(0)
     kept = rng.random(problem.n_matches) > np.where(support > 0.5, 0.05, 0.4)
     moving = np.isfinite(support) & (support > 0)
-    rates = module._rates(problem, kept, support)
-    assert rates is not None
+    found = module._rates(problem, kept, support)
+    assert found is not None
+    rates = found[1][found[0]] * found[2][problem.match_pairs]
     # Two matches of one level of support differ by λ alone; the level of the smallest supports has odds above zero.
     degree = np.bincount(problem.endpoints[kept].ravel(), minlength=problem.n_points)
     speak = moving & (degree[problem.endpoints].min(axis=1) - kept > 0)

@@ -16,7 +16,7 @@ static void to_starts(int32_t *first, int64_t n) {
    (pairs, 2), from start[g] on; `kept`, (M,), are the matches that count, and pairs without any do not; of these the `asked`,
    (M,), get an answer; `agree` and the others are (M,), and zero. 2M < 2^31. */
 API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, const int64_t *start, const int64_t *ends,
-                      const uint8_t *kept, const uint8_t *asked, int64_t *agree, int64_t *differ, int64_t *silent) {
+                      const uint8_t *kept, const uint8_t *asked, int32_t *agree, int32_t *differ, int32_t *silent) {
     uint64_t *memory = calloc((size_t)(k + start[pairs] * 2 + (m + 2 + k + 2 + 2 * pairs + 2 * k + 1) / 2), 8);
     if (!memory) return -1;
     uint64_t *met = memory; /* the match, plus one, that met an object last, and the partner it has there */
@@ -70,12 +70,5 @@ API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, 
 API int have_others(int64_t M, const int64_t *ends, const uint8_t *kept, int32_t *degree, uint8_t *others) {
     for (int64_t e = 0; e < 2 * M; e++) degree[ends[e]] += kept[e / 2];
     for (int64_t e = 0; e < M; e++) others[e] = (degree[ends[2 * e]] > kept[e]) & (degree[ends[2 * e + 1]] > kept[e]);
-    return 0;
-}
-
-/* The sums of those values of every pair's matches that count, in their order. */
-API int sum_by_pair(int64_t pairs, const int64_t *start, const double *values, const uint8_t *which, double *sums) {
-    for (int64_t g = 0; g < pairs; g++)
-        for (int64_t e = start[g]; e < start[g + 1]; e++) sums[g] += of_bits(bits_of(values[e]) & -(int64_t)which[e]);
     return 0;
 }

@@ -14,6 +14,8 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["Doubt", "Witnesses", "doubt", "witnesses"]
 
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int32]
+Levels = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -32,7 +34,7 @@ _LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 @dataclass(frozen=True)
 class Witnesses:
-    """What third objects say on every match (x, y); each shape (M,) int64.
+    """What third objects say on every match (x, y); each shape (M,) int32.
 
     Attributes
     ----------
@@ -44,9 +46,9 @@ class Witnesses:
         Third objects compared with both, in which only one of them has a partner.
     """
 
-    agree: Ints
-    differ: Ints
-    silent: Ints
+    agree: Counts
+    differ: Counts
+    silent: Counts
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
-    found, every = np.zeros((3, matchings.n_matches), dtype=np.int64), np.ones(matchings.n_matches, dtype=bool)
+    found, every = np.zeros((3, matchings.n_matches), dtype=np.int32), np.ones(matchings.n_matches, dtype=bool)
     count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
     sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
     given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count, wanted
@@ -118,7 +120,7 @@ def _ask_plainly(matchings: Matchings) -> Witnesses:
     degree = np.bincount(ends.ravel(), minlength=matchings.n_points)
     start = np.cumsum(degree) - degree
     compared = np.sort(np.sort(matchings.pair_objects.astype(np.int64), axis=1) @ np.array([k, 1]))
-    agree, differ, silent = (np.zeros(M, dtype=np.int64) for _ in range(3))
+    agree, differ, silent = (np.zeros(M, dtype=np.int32) for _ in range(3))
     for one in (0, 1):
         # Every third object with a partner of both points is met from either side; it is counted from the first. Sorted
         # by the other point, neighbouring questions are about neighbouring places.
@@ -192,37 +194,37 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     if not 0 < harm < np.inf:
         raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
     rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
-    odds = np.where(kept, 0.0 if rates is None else _UNCAUGHT * rates, np.inf)
-    if rates is not None and _worth(matchings, odds, kept):
+    odds = np.where(kept, 0.0, np.inf) if rates is None else _odds(matchings, kept, *rates)
+    if _worth(matchings, odds, kept):
         asked = witnesses(matchings, kept, odds > 0)
-        # Beyond a thousand that is zero, and infinite odds times zero.
-        odds *= (0.5 ** np.arange(1001)).take(np.minimum(asked.agree, 1000))
-        judged = kept & np.isfinite(support) & (asked.agree + asked.differ + asked.silent > 0)
-    wrong = 1 - 1 / (1 + odds)
-    judged &= bool(kept.any()) and wrong.compress(kept).mean() >= CLEAN
-    hopeless = _mean(matchings, wrong, kept & ~(judged & (odds > 1))) > HOPELESS
+        lower = 0.5 ** np.arange(1001)  # beyond that is zero, and infinite odds times zero
+        if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
+            odds *= lower.take(np.minimum(asked.agree, 1000))
+        judged = kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool)
+        judged &= _wrong(matchings, odds, kept).sum() >= CLEAN * np.count_nonzero(kept)
+    hopeless = _mean(matchings, odds, kept & ~(judged & (odds > 1))) > HOPELESS
     doubtful = judged & (odds * harm > 1)
-    everywhere = _mean(matchings, wrong, np.ones_like(kept))
+    everywhere = _mean(matchings, odds, np.ones_like(kept))
     return Doubt(kept & (doubtful | hopeless[matchings.match_pairs]), odds, everywhere, hopeless)
 
 
 def _worth(matchings: Matchings, odds: Floats, kept: Bools) -> bool:
     """Return whether anything could be doubted by these odds, which third objects only lower."""
-    wrong = 1 - 1 / (1 + odds)
-    return bool(wrong.compress(kept).mean() >= CLEAN or (_mean(matchings, wrong, kept) > HOPELESS).any())
+    wrong, counts = _wrong(matchings, odds, kept), _counts(matchings, kept)
+    return bool(counts.any() and (wrong.sum() >= CLEAN * counts.sum() or (wrong > HOPELESS * counts).any()))
 
 
-def _mean(matchings: Matchings, values: Floats, which: Bools) -> Floats:
-    """Return the mean of some of the values of every pair's matches, 0 where there is none; shape (P,)."""
-    return _sums(matchings, values, which) / np.maximum(_counts(matchings, which), 1)
+def _mean(matchings: Matchings, odds: Floats, which: Bools) -> Floats:
+    """Return the share of some of every pair's matches that is wrong by these odds, 0 where there is none; (P,)."""
+    return _wrong(matchings, odds, which) / np.maximum(_counts(matchings, which), 1)
 
 
-def _sums(matchings: Matchings, values: Floats, which: Bools) -> Floats:
-    """Return the sum of some of the values of every pair's matches, shape (P,)."""
+def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> Floats:
+    """Return how many of some of every pair's matches are wrong by these odds, shape (P,)."""
     P = len(matchings.pair_objects)
     sums = np.zeros(P)
-    if not call("sum_by_pair", P, matchings.pair_start, values, which, sums):
-        sums[:] = np.bincount(matchings.match_pairs, np.where(which, values, 0.0), P)
+    if not call("sum_probabilities", P, matchings.pair_start, odds, which, sums):
+        sums[:] = np.bincount(matchings.match_pairs, np.where(which, 1 - 1 / (1 + odds), 0.0), P)
     return sums
 
 
@@ -231,27 +233,53 @@ def _counts(matchings: Matchings, which: Bools) -> Ints:
     return np.asarray(np.add.reduceat(which, matchings.pair_start[:-1], dtype=np.int64))
 
 
-def _rates(matchings: Matchings, kept: Bools, support: Floats) -> Floats | None:
-    """Return (ρ(s) - ρ(∞))·λ for every match, shape (M,), 0 where its support is unknown; None if too few speak."""
-    known = np.isfinite(support)
-    moving = known & (support > 0)
-    speak = moving & _others(matchings, kept)
+def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
+    """Return the odds of every match of being wrong if no third object speaks, infinite if not kept; shape (M,)."""
+    odds, known = np.empty(len(kept)), (matchings.pair_start, level, _UNCAUGHT * rates, surprise)
+    if call("spread_odds", len(surprise), *known, np.ascontiguousarray(kept, dtype=bool), odds):
+        return odds
+    return np.where(kept, known[2].take(level) * surprise[matchings.match_pairs], np.inf)
+
+
+def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, Floats, Floats] | None:
+    """Return the level of every match's support, (M,), ρ(s) - ρ(∞) of every level, and λ, (P,); None if too few speak.
+
+    The last level but one is that of no support at all, the last that of matches whose support is unknown.
+    """
+    speak = _others(matchings, kept)
+    speak &= np.isfinite(support) & (support > 0)
     if np.count_nonzero(speak & kept) < _FEW:
         return None
-    levels = np.unique(_quantiles(support.compress(speak & kept)))
-    level, n = np.zeros(len(support), dtype=np.uint8), len(levels) + 1
-    for least in levels.tolist():  # quicker than a search for every one
-        level += support >= least
-    np.putmask(level, ~moving, n)
-    np.putmask(level, ~known, n + 1)
-    counts = np.bincount(4 * level + np.uint8(2) * speak + ~kept, minlength=4 * n + 8).reshape(n + 2, 2, 2)
+    borders = np.unique(_quantiles(support.compress(speak & kept)))
+    n = len(borders) + 1
+    level, counts = _graded(support, borders, speak, kept)
     odds = _contradicted(counts[:n, 1, 1], counts[:n, 1].sum(axis=1))
     odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
     expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
     still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
-    due = _sums(matchings, np.append(expected, [still, 0.0]).take(level), known)
-    surprise = (_counts(matchings, known & ~kept) + _PRIOR) / (due + _PRIOR)
-    return np.asarray(np.append(odds, [np.inf, 0.0]).take(level) * np.repeat(surprise, np.diff(matchings.pair_start)))
+    due, expected, P = np.zeros(len(matchings.pair_objects)), np.append(expected, [still, 0.0]), len(matchings.pair_objects)
+    if not call("sum_levels", P, matchings.pair_start, level, expected, due):
+        due = np.bincount(matchings.match_pairs, expected.take(level), P)
+    surprise = (_counts(matchings, (level <= n) & ~kept) + _PRIOR) / (due + _PRIOR)
+    return level, np.append(odds, [np.inf, 0.0]), surprise
+
+
+def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tuple[Levels, Ints]:
+    """Return the levels, (M,), between n - 1 borders, n if without support, n + 1 if unknown, and how many there are.
+
+    These counts, (n + 2, 2, 2), are by level, whether a match speaks, and whether it is not kept.
+    """
+    M, n = len(support), len(borders) + 1
+    level, counts = np.zeros(M, dtype=np.uint8), np.zeros((n + 2, 2, 2), dtype=np.int64)
+    support, kept = np.ascontiguousarray(support), np.ascontiguousarray(kept, dtype=bool)
+    if call("grade_matches", M, support, n - 1, borders, speak, kept, level, counts):
+        return level, counts
+    for least in borders.tolist():  # quicker than a search for every one
+        level += support >= least
+    np.putmask(level, ~(support > 0), n)
+    np.putmask(level, ~np.isfinite(support), n + 1)
+    counts += np.bincount(4 * level + np.uint8(2) * speak + ~kept, minlength=4 * n + 8).reshape(n + 2, 2, 2)
+    return level, counts
 
 
 def _quantiles(support: Floats) -> Floats:
