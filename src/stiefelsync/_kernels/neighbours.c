@@ -9,7 +9,7 @@
 #define EVERY 4
 #define BLOCK 16 /* matches at a time */
 #define LANES 8  /* partial sums */
-#define USUAL 30 /* powers of two around one, of lengths whose squares are no trouble */
+#define USUAL 16 /* powers of two around one, of positions whose offsets have squares that are no trouble */
 
 typedef float Ends __attribute__((vector_size(16), aligned(4), may_alias)); /* the positions of both ends of a match */
 
@@ -52,14 +52,18 @@ static void in_order(const int32_t *turn, const int64_t *ends, int side, const i
 }
 
 /* What n positions, (n, 4), are to be multiplied by, so that squares of offsets neither overflow nor vanish: a power of two. */
-static double unit_of(const float *place, int64_t n) {
-    double most = 0.0;
-    int exponent;
-    for (int64_t t = 4; t < 4 * n; t++) {
-        const double apart = fabs((double)place[t] - (double)place[t % 4]);
-        most = apart > most ? apart : most;
+WIDE static double unit_of(const float *place, int64_t n) {
+    int32_t most = 0; /* as bits, whose order is that of numbers */
+    for (int64_t t = 0; t < 4 * n; t++) {
+        int32_t own;
+        memcpy(&own, place + t, 4);
+        own &= INT32_MAX;
+        most = own > most ? own : most;
     }
-    frexp(most, &exponent);
+    float length;
+    int exponent;
+    memcpy(&length, &most, 4);
+    frexp(length, &exponent);
     return abs(exponent) > USUAL ? ldexp(1.0, -exponent) : 1.0;
 }
 

@@ -29,7 +29,7 @@ _ROUNDS = 5  # of taking the mean
 _ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
 _EVERY = 4  # which of the ratios decide on the commonest
 _MATCHES_PER_CHUNK = 16_000  # arrays of a few megabytes
-_USUAL = 30  # powers of two around one, of lengths whose squares are no trouble
+_USUAL = 16  # powers of two around one, of positions whose offsets have squares that are no trouble
 _SPARE = 4  # neighbours looked for beyond those wanted, to see whether the last of these is as near as others
 # Borders of the cells, and their centres (cells, 2): the same for the kernel, whatever the processor's logarithm.
 _TANGENTS = np.tan((np.arange(_ANGLES // 4) + 0.5) * (2 * np.pi / _ANGLES)).astype(np.float32)
@@ -211,7 +211,7 @@ def _agreement(x: Singles, y: Singles, first: Ints, neighbours: int, tolerance: 
     """
     group = np.repeat(np.arange(len(first) - 1), np.diff(first))
     near = np.hstack([_nearest(p.astype(np.float64), first, neighbours) for p in (x, y)])
-    unit = _unit(np.hstack([x, y]).astype(np.float64), first)
+    unit = _unit(np.hstack([x, y]), first)
     x, y = ((p * unit[group, None]).astype(np.float32) for p in (x, y))
     (ax, bx), (ay, by) = ((p[near] - p[:, None]).transpose(2, 0, 1) for p in (x, y))
     few = slice(None, None, _EVERY)
@@ -227,10 +227,9 @@ def _agreement(x: Singles, y: Singles, first: Ints, neighbours: int, tolerance: 
     return np.asarray(np.maximum(0, 1 - error / np.float32(tolerance)).astype(np.float64).mean(axis=1))
 
 
-def _unit(place: Floats, first: Ints) -> Floats:
+def _unit(place: Singles, first: Ints) -> Floats:
     """Return what to multiply positions, (n, 4), by so that squares neither overflow nor vanish; shape (groups,)."""
-    apart = np.abs(place - np.repeat(place[first[:-1]], np.diff(first), axis=0)).max(axis=1)
-    exponent = np.frexp(np.maximum.reduceat(apart, first[:-1]))[1]
+    exponent = np.frexp(np.maximum.reduceat(np.abs(place).max(axis=1), first[:-1]))[1]
     return np.ldexp(1.0, np.where(np.abs(exponent) > _USUAL, -exponent, 0))
 
 
