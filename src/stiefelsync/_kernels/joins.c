@@ -406,11 +406,9 @@ static size_t lay_out(Joining *j, Bundles *bundles, Tried *tried, int64_t **prio
     return room.taken;
 }
 
-/* Join tracks of n < 2^31 points, named by points in `track`, along matches a, b, sorted by a. `places`, (n, 2), may be null; k
-   objects; as many rounds at most. How many joins there were; -1 without memory. */
-API int64_t join_tracks(const int32_t *a, const int32_t *b, const double *weight, int64_t matches, int64_t n, int32_t *track,
-                        const int32_t *objects, int64_t k, const double *places, double copy, double rounding, int64_t least,
-                        int64_t rounds) {
+int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int64_t matches, int64_t n, int32_t *track,
+                   const int32_t *objects, int64_t k, const double *places, double copy, double rounding, int64_t least,
+                   int64_t rounds) {
     Joining j = {.of = {.a = a, .b = b, .weight = weight, .matches = matches, .n = n}, .objects = objects, .places = places};
     Bundles bundles[3], *fresh = bundles, *other = bundles + 1;
     Tried tried = {0};

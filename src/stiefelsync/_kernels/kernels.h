@@ -79,6 +79,19 @@ static inline void *take(Room *room, int64_t cells, size_t size) {
     return at;
 }
 
+/* Connect two points; `up` is of every point another one of its piece, no later one, or itself. */
+static inline void connect(int32_t *up, int32_t a, int32_t b) {
+    while (up[a] != a) a = up[a] = up[up[a]];
+    while (up[b] != b) b = up[b] = up[up[b]];
+    up[a > b ? a : b] = a > b ? b : a;
+}
+
+/* Join tracks of n points, `track`, each named by one of them, along matches a, b, sorted by a; `objects` are less than k, and
+   `places`, (n, 2), may be none. Return how often, or -1 without memory. */
+int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int64_t matches, int64_t n, int32_t *track,
+                   const int32_t *objects, int64_t k, const double *places, double copy, double rounding, int64_t least,
+                   int64_t rounds);
+
 /* Whether clusters A and B hold points of one object; those of a cluster, from start on, ascend. */
 int share_object(const int64_t *objects, const int64_t *start, int64_t A, int64_t B);
 

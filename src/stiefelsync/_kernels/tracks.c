@@ -106,53 +106,14 @@ API void find_conflicts(const int64_t *objects, const int64_t *start, const uint
     for (int64_t t = 0; t < pairs; t++) bad[t] = (words[A[t]] & words[B[t]]) && share_object(objects, start, A[t], B[t]);
 }
 
-/* Mark the points of tracks with `least` or more of the matches, (M, 2), between them and another track, of m points in `involved`,
-   which is zero; -1 without memory. */
-API int find_involved(const int64_t *ends, int64_t M, const int64_t *track, int64_t m, int64_t least, uint8_t *involved) {
-    typedef struct {
-        int32_t one, two;
-    } Two;
-    Two *met = calloc((size_t)(m + 2 * M), sizeof(Two)); /* the row that a track was met in, plus one, and how often */
-    int32_t *first = calloc((size_t)m + 2, 4), apart = 0;
-    if (!met || !first) {
-        free(met);
-        free(first);
-        return -1;
-    }
-    Two *between = met + m; /* different tracks, the smaller first */
-    int32_t *other = (int32_t *)(between + M);
-    for (int64_t e = 0; e < M; e++) {
-        const int32_t A = (int32_t)track[ends[2 * e]], B = (int32_t)track[ends[2 * e + 1]];
-        between[apart] = A < B ? (Two){A, B} : (Two){B, A};
-        apart += A != B;
-    }
-    for (int32_t t = 0; t < apart; t++) first[between[t].one + 2]++;
-    for (int64_t t = 0; t < m; t++) first[t + 2] += first[t + 1];
-    for (int32_t t = 0; t < apart; t++) other[first[between[t].one + 1]++] = between[t].two;
-    for (int64_t A = 0; A < m; A++)
-        for (int32_t t = first[A]; t < first[A + 1]; t++) {
-            Two *own = met + other[t];
-            *own = (Two){(int32_t)A + 1, own->one == A + 1 ? own->two + 1 : 1};
-            if (own->two >= least) involved[A] = involved[other[t]] = 1;
-        }
-    for (int64_t p = 0; p < m; p++) first[p] = involved[track[p]]; /* tracks are named by points */
-    for (int64_t p = 0; p < m; p++) involved[p] = (uint8_t)first[p];
-    free(met);
-    free(first);
-    return 0;
-}
-
 /* The first of the points that matches, (M, 2), connect with each of m points inside its label, -1 being none, into `first`. */
 API int find_pieces(const int64_t *label, int64_t m, const int64_t *ends, int64_t M, int64_t *first) {
     int32_t *up = malloc((size_t)m * 4 + 1); /* a point of the same piece, no later one */
     if (!up) return -1;
     for (int64_t p = 0; p < m; p++) up[p] = (int32_t)p;
     for (int64_t e = 0; e < M; e++) {
-        int32_t a = (int32_t)ends[2 * e], b = (int32_t)ends[2 * e + 1];
-        if (label[a] != label[b] || label[a] < 0) continue;
-        while (up[a] != a) a = up[a] = up[up[a]];
-        while (up[b] != b) b = up[b] = up[up[b]];
-        up[a > b ? a : b] = a > b ? b : a;
+        const int64_t a = ends[2 * e], b = ends[2 * e + 1];
+        if (label[a] == label[b] && label[a] >= 0) connect(up, (int32_t)a, (int32_t)b);
     }
     for (int64_t p = 0; p < m; p++) first[p] = up[p] == p ? p : first[up[p]];
     free(up);

@@ -84,17 +84,17 @@ def join(
     >>> join(track, objects, ends[:5], np.ones(5), np.zeros((6, 2)))[0].tolist()
     [0, 0, 0, 3, 0, 0]
     """
-    track = track.copy()
     copy = float(weights.mean()) if len(weights) else 0.0
     # Among matches of one weight a single one outweighs no expelled point.
     if least is None:
         least = 2 if places is None and (weights == weights[:1]).all() else 1
+    given = track, objects, ends, weights, places, copy
+    if (found := kernels.joined(*given, least=least, rounds=_MOST_ROUNDS, rounding=ROUNDING)) is not None:
+        return found
     points, here, matches = _involved(ends, weights, track, least)
-    objects, places = objects[points], None if places is None else places.take(points, axis=0)
-    owned = matches.a, matches.b, matches.weights
-    found = kernels.joined(*owned, here, objects, places, copy, least=least, rounds=_MOST_ROUNDS, rounding=ROUNDING)
-    here, joined = found if found is not None else _join(matches, here, objects, places, copy, least)
+    here, joined = _join(matches, here, objects[points], None if places is None else places[points], copy, least)
     # Without the expelled points a track may fall apart.
+    track = track.copy()
     track[points] = points[pieces(here, np.stack([matches.a, matches.b], axis=1))]
     return track, joined
 
@@ -211,11 +211,10 @@ def _involved(ends: Ints, weights: Floats, track: Ints, least: int) -> tuple[Int
 
     Names of tracks and ends of matches are places among the points.
     """
-    if (involved := kernels.involved(ends, track, least)) is None:
-        bundles = _Matches(ends[:, 0], ends[:, 1], weights).bundles(track, least)
-        involved = np.zeros(len(track), dtype=bool)
-        involved[bundles.A] = involved[bundles.B] = True
-        involved = involved[track]
+    bundles = _Matches(ends[:, 0], ends[:, 1], weights).bundles(track, least)
+    involved = np.zeros(len(track), dtype=bool)
+    involved[bundles.A] = involved[bundles.B] = True
+    involved = involved[track]
     a, b = ends.T
     inside = np.flatnonzero(involved[a] & involved[b])
     a, b = a[inside], b[inside]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from stiefelsync._kernels.library import address, library
 
 __all__ = [
-    "broken", "compared", "conflicting", "contracted", "few_choices", "graded", "involved", "joined", "merged",
-    "order_by", "pieces", "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
+    "broken", "compared", "conflicting", "contracted", "few_choices", "graded", "joined", "merged", "order_by",
+    "pieces", "prefer_parallel", "sorted_matches", "square_counts", "triangle_counts",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -188,18 +188,6 @@ def merged(
 
 
 @_compiled
-def involved(found: Any, ends: Ints, track: Ints, least: int) -> Bools | None:
-    """Return which points, (m,), are of tracks with `least` or more of the matches, (M, 2), to another one."""
-    M, m = len(ends), len(track)
-    if max(M, m) > _MOST:
-        return None
-    ends, track, marked = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(track, np.int64), np.zeros(m, bool)
-    if found.find_involved(_at(ends), _number(M), _at(track), _number(m), _number(least), _at(marked)):
-        raise MemoryError("no memory for tracks that might be joined")
-    return marked
-
-
-@_compiled
 def broken(found: Any, component: Ints, objects: NDArray[np.integer[Any]]) -> Bools | None:
     """Return which components, (m,) by name, hold two points of one object; None, too, if objects do not ascend."""
     m = len(component)
@@ -235,11 +223,10 @@ def pieces(found: Any, labels: Ints, ends: Ints) -> Ints | None:
 @_compiled
 def joined(
     found: Any,
-    a: Ints,
-    b: Ints,
-    weights: Floats,
     track: Ints,
     objects: NDArray[np.integer[Any]],
+    ends: Ints,
+    weights: Floats,
     places: Floats | None,
     copy: float,
     *,
@@ -247,31 +234,27 @@ def joined(
     rounds: int,
     rounding: float,
 ) -> tuple[Ints, int] | None:
-    """Join tracks as :func:`~stiefelsync.sync.tracks.join.join` says: the tracks of n points, and how many joins.
+    """Join tracks as :func:`~stiefelsync.sync.tracks.join.join` says, whose parameters these are.
 
-    Parameters
-    ----------
-    a, b, weights : (M,)
-        Matches, sorted by a.
-    track, objects : (n,)
-    places : (n, 2) or None
-    copy
-        Weight of two points of an object in the same place.
+    `copy` is the weight of two points of an object in the same place.
     """
-    if max(len(a), len(track)) > _MOST:
+    M, m = len(ends), len(track)
+    if max(M, m) > _MOST:
         return None
-    one, two, here, owner = (np.array(part, dtype=np.int32) for part in (a, b, track, objects))
-    weights = np.ascontiguousarray(weights, np.float64)
+    if (ends[1:, 0] < ends[:-1, 0]).any():
+        order = np.argsort(ends[:, 0], kind="stable")
+        ends, weights = ends[order], weights[order]
+    track, owner = np.array(track, dtype=np.int64), np.ascontiguousarray(objects, np.int32)
+    ends, weights = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(weights, np.float64)
     places = None if places is None else np.ascontiguousarray(places, np.float64)
     found.join_tracks.restype = ctypes.c_int64
     joins = found.join_tracks(
-        _at(one), _at(two), _at(weights), _number(len(a)), _number(len(here)), _at(here),
-        _at(owner), _number(int(owner.max(initial=-1)) + 1), None if places is None else _at(places),
+        _at(ends), _at(weights), _number(M), _at(track), _at(owner), _number(m), None if places is None else _at(places),
         ctypes.c_double(copy), ctypes.c_double(rounding), _number(least), _number(rounds),
     )  # fmt: skip
     if joins < 0:
         raise MemoryError("no memory for joining tracks")
-    return here.astype(np.int64), joins
+    return track, joins
 
 
 def _first(array: NDArray[Any], n: int) -> NDArray[Any]:
