@@ -106,14 +106,15 @@ API void find_conflicts(const int64_t *objects, const int64_t *start, const uint
     for (int64_t t = 0; t < pairs; t++) bad[t] = (words[A[t]] & words[B[t]]) && share_object(objects, start, A[t], B[t]);
 }
 
-/* The first of the points that matches, (M, 2), connect with each of m points inside its label, -1 being none, into `first`. */
-API int find_pieces(const int64_t *label, int64_t m, const int64_t *ends, int64_t M, int64_t *first) {
+/* The first of the points that matches, (M, 2), connect with each of m points inside its label, -1 being none, into `first`. If
+   `counts`, (M,), is not null, only those matches do. */
+API int find_pieces(const int64_t *label, int64_t m, const int64_t *ends, int64_t M, const uint8_t *counts, int64_t *first) {
     int32_t *up = malloc((size_t)m * 4 + 1); /* a point of the same piece, no later one */
     if (!up) return -1;
     for (int64_t p = 0; p < m; p++) up[p] = (int32_t)p;
     for (int64_t e = 0; e < M; e++) {
         const int64_t a = ends[2 * e], b = ends[2 * e + 1];
-        if (label[a] == label[b] && label[a] >= 0) connect(up, (int32_t)a, (int32_t)b);
+        if (label[a] == label[b] && label[a] >= 0 && (!counts || counts[e])) connect(up, (int32_t)a, (int32_t)b);
     }
     for (int64_t p = 0; p < m; p++) first[p] = up[p] == p ? p : first[up[p]];
     free(up);

@@ -257,11 +257,18 @@ def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, 
     odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
     expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
     still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
-    due, expected, P = np.zeros(len(matchings.pair_objects)), np.append(expected, [still, 0.0]), len(matchings.pair_objects)
-    if not call("sum_levels", P, matchings.pair_start, level, expected, due):
-        due = np.bincount(matchings.match_pairs, expected.take(level), P)
+    due = _due(matchings, level, np.append(expected, [still, 0.0]))
     surprise = (_counts(matchings, (level <= n) & ~kept) + _PRIOR) / (due + _PRIOR)
     return level, np.append(odds, [np.inf, 0.0]), surprise
+
+
+def _due(matchings: Matchings, level: Levels, expected: Floats) -> Floats:
+    """Return the sums of what is expected of the levels of every pair's matches, shape (P,)."""
+    P = len(matchings.pair_objects)
+    sums = np.zeros(P)
+    if not call("sum_levels", P, matchings.pair_start, level, expected, sums):
+        sums[:] = np.bincount(matchings.match_pairs, expected.take(level), P)
+    return sums
 
 
 def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tuple[Levels, Ints]:

@@ -117,7 +117,7 @@ def tracks(
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
             found = doubts.doubt(matchings, before, prepared.support, harm=harm)
             hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
-            labels = number_tracks(pieces(labels, matchings.endpoints.take(np.flatnonzero(~found.matches), axis=0)))
+            labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
             after = matchings.agreeing(labels)
     details = _account(cast(TracksDetails, outcome.details), matchings, conflicted, prepared.alone, before, after)
     details = replace(details, hopeless=hopeless)

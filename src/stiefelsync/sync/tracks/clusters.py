@@ -299,16 +299,19 @@ def _trees(q: Quotient, gain: Floats) -> Ints:
     return tree
 
 
-def pieces(labels: Ints, ends: Ints) -> Ints:
+def pieces(labels: Ints, ends: Ints, counts: Bools | None = None) -> Ints:
     """Return the first point of each point's piece: the points of its label that matches connect; shape (m,).
+
+    Of the matches, (M, 2), only those count that `counts`, (M,), says, if given.
 
     Examples
     --------
     >>> pieces(np.array([0, 0, 0, -1, -1]), np.array([[0, 2], [2, 3], [3, 4]])).tolist()
     [0, 1, 0, 3, 4]
     """
-    if (found := kernels.pieces(labels, ends)) is not None:
+    if (found := kernels.pieces(labels, ends, counts)) is not None:
         return found
+    ends = ends if counts is None else ends[counts]
     a, b = ends.T
     return connected(len(labels), ends[(labels[a] == labels[b]) & (labels[a] >= 0)])
 

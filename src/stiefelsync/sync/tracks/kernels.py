@@ -208,14 +208,15 @@ def compared(found: Any, ends: Ints, weights: Floats, other: Ints, track: Ints, 
 
 
 @_compiled
-def pieces(found: Any, labels: Ints, ends: Ints) -> Ints | None:
+def pieces(found: Any, labels: Ints, ends: Ints, counts: Bools | None) -> Ints | None:
     """Return the first point of those that matches, (M, 2), connect with each of the points inside its label, (m,)."""
     m = len(labels)
     if m > _MOST:
         return None
     labels, ends = (np.ascontiguousarray(part, np.int64) for part in (labels, ends))
-    first = np.empty(m, np.int64)
-    if found.find_pieces(_at(labels), _number(m), _at(ends), _number(len(ends)), _at(first)):
+    first, some = np.empty(m, np.int64), None if counts is None else np.ascontiguousarray(counts, np.bool_)
+    which = None if some is None else _at(some)
+    if found.find_pieces(_at(labels), _number(m), _at(ends), _number(len(ends)), which, _at(first)):
         raise MemoryError("no memory for pieces of tracks")
     return first
 
@@ -249,8 +250,9 @@ def joined(
     places = None if places is None else np.ascontiguousarray(places, np.float64)
     found.join_tracks.restype = ctypes.c_int64
     joins = found.join_tracks(
-        _at(ends), _at(weights), _number(M), _at(track), _at(owner), _number(m), None if places is None else _at(places),
-        ctypes.c_double(copy), ctypes.c_double(rounding), _number(least), _number(rounds),
+        _at(ends), _at(weights), _number(M), _at(track), _at(owner), _number(m),
+        None if places is None else _at(places), ctypes.c_double(copy), ctypes.c_double(rounding),
+        _number(least), _number(rounds),
     )  # fmt: skip
     if joins < 0:
         raise MemoryError("no memory for joining tracks")
