@@ -303,7 +303,7 @@ API int merge_round(const int64_t *points, const int64_t *objects, const int64_t
     Room room = {0};
     uint64_t *words;
     int32_t *next;
-    char *memory = malloc(lay_out(&q, &m, &words, &next, &room));
+    char *memory = room_for(lay_out(&q, &m, &words, &next, &room), 1);
     if (!memory) return -1;
     room = (Room){memory, 0};
     lay_out(&q, &m, &words, &next, &room);

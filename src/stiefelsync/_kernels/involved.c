@@ -13,8 +13,8 @@ static int find_involved(const int64_t *ends, int64_t M, const int64_t *track, i
         involved[B] |= A != B;
     }
     if (least <= 1) return 0;
-    Two *met = calloc((size_t)(m + 2 * M), sizeof(Two)); /* the row that a track was met in, plus one, and how often */
-    int32_t *first = calloc((size_t)m + 2, 4), apart = 0;
+    Two *met = zeros_for((size_t)(m + 2 * M), sizeof(Two)); /* the row that a track was met in, plus one, and how often */
+    int32_t *first = zeros_for((size_t)m + 2, 4), apart = 0;
     if (!met || !first) {
         free(met);
         free(first);
@@ -45,8 +45,8 @@ static int find_involved(const int64_t *ends, int64_t M, const int64_t *track, i
    points that held it together falls apart. `objects`, (m,), `places`, (m, 2), or none. Return how often, or -1 without memory. */
 API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, int64_t *track, const int32_t *objects, int64_t m,
                         const double *places, double copy, double rounding, int64_t least, int64_t rounds) {
-    uint8_t *involved = calloc((size_t)m + 1, 1);
-    int32_t *number = malloc((size_t)m * 4 + 1), *a, *b, *point, *here, *owner, *up; /* the number of a point among those involved */
+    uint8_t *involved = zeros_for((size_t)m, 1);
+    int32_t *number = room_for((size_t)m, 4), *a, *b, *point, *here, *owner, *up; /* the number of a point among those involved */
     if (!involved || !number || find_involved(ends, M, track, m, least, involved)) {
         free(involved);
         free(number);
@@ -66,7 +66,7 @@ API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, i
         here = take(&room, n, 4);
         owner = take(&room, n, 4);
         up = take(&room, n, 4);
-        if (!made) room = (Room){malloc(room.taken), 0};
+        if (!made) room = (Room){room_for(room.taken, 1), 0};
         if (!room.memory) break;
     }
     if (room.memory) {

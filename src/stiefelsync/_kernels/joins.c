@@ -413,8 +413,8 @@ int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int
     Bundles bundles[3], *fresh = bundles, *other = bundles + 1;
     Tried tried = {0};
     int64_t *priority, joins = 0;
-    char *memory = calloc(lay_out(&j, bundles, &tried, &priority, 0, k, rounds) + 8, 1);
-    j.member = malloc((size_t)(n + 1) * sizeof(Member));
+    char *memory = zeros_for(lay_out(&j, bundles, &tried, &priority, 0, k, rounds), 1);
+    j.member = room_for((size_t)n, sizeof(Member));
     if (!memory || !j.member) {
         free(memory);
         free(j.member);

@@ -67,6 +67,10 @@ double sum_of(const double *x, int64_t n);
 size_t assign_bytes(int64_t n, int64_t d);
 void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);
 
+/* Memory for so many cells, of any value or zero, which is freed as any other; null if there is none. */
+void *room_for(size_t cells, size_t size);
+void *zeros_for(size_t cells, size_t size);
+
 /* Memory and how much of it is taken; without any yet, only that is reckoned. */
 typedef struct {
     char *memory;

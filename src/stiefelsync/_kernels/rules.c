@@ -3,7 +3,7 @@
 
 /* Triangles through every edge; `support` is zero. */
 API int count_edge_triangles(const int64_t *A, const int64_t *B, int64_t edges, int64_t n, int64_t *support) {
-    int32_t *first = calloc((size_t)(2 * n + 1 + edges), 4);
+    int32_t *first = zeros_for((size_t)(2 * n + 1 + edges), 4);
     if (!first) return -1;
     int32_t *at = first + n + 1, *end = at + n; /* the edge from the present vertex, plus one; B */
     for (int64_t e = 0; e < edges; e++) {
@@ -85,7 +85,7 @@ static void count_squares(Edges at, int64_t n, int64_t hub, const int64_t *objec
 
 API int count_edge_squares(const int64_t *A, const int64_t *B, int64_t edges, int64_t n, int64_t hub, const int64_t *objects,
                            const int64_t *start, int64_t *support) {
-    int32_t *memory = calloc((size_t)(3 * n + 2 + 4 * edges), 4);
+    int32_t *memory = zeros_for((size_t)(3 * n + 2 + 4 * edges), 4);
     if (!memory) return -1;
     int32_t *paths = memory, *met = paths + n, *first = met + n;
     const Edges at = {first, first + n + 2, first + n + 2 + 2 * edges};
@@ -106,7 +106,7 @@ API void grade_support(const int64_t *support, const int64_t *count, const doubl
 /* The same by the density of matches shared among the choices of the smaller cluster, if these are at most so many. */
 API int weigh_choices(const int64_t *A, const int64_t *B, const double *weight, int64_t edges, const int64_t *start, int64_t n,
                       int64_t most, double *gain) {
-    int32_t *degree = calloc((size_t)n + 1, 4);
+    int32_t *degree = zeros_for((size_t)n + 1, 4);
     if (!degree) return -1;
     for (int64_t e = 0; e < edges; e++) {
         degree[A[e]]++;

@@ -18,7 +18,7 @@ COUNT_SORT(sort_cells, int32_t)
 /* The order of n < 2^31 entries by one key, or by two (`minor` not null), keys from 0 to most[0] and to most[1]. */
 API int order_by(const int64_t *major, const int64_t *minor, int64_t n, const int64_t *most, int64_t *order) {
     const int64_t larger = minor && most[1] > most[0] ? most[1] : most[0];
-    int32_t *memory = malloc((size_t)(2 * n + larger + 2) * 4);
+    int32_t *memory = room_for((size_t)(2 * n + larger + 2), 4);
     if (!memory) return -1;
     int32_t *one = memory, *two = one + n, *count = two + n;
     if (minor) count_sort(minor, 0, n, most[1], one, count);
@@ -35,7 +35,7 @@ API int64_t sort_matches(const int64_t *ends, int64_t M, const uint8_t *chosen, 
     typedef struct {
         int32_t place, last;
     } Row;
-    Row *row = calloc((size_t)m + 2, sizeof(Row));
+    Row *row = zeros_for((size_t)m + 2, sizeof(Row));
     if (!row) return -1;
     *rising = 1;
     for (int64_t e = 0; e < M; e++) row[ends[2 * e] + 2].place += chosen[ends[2 * e]];
@@ -59,7 +59,7 @@ API int64_t sort_matches(const int64_t *ends, int64_t M, const uint8_t *chosen, 
    without memory. */
 API int64_t contract_edges(const int64_t *from, const int64_t *to, const int64_t *given, const double *weighs, int64_t edges,
                            int64_t n, int64_t *A, int64_t *B, int64_t *count, double *weight) {
-    int32_t *memory = malloc((size_t)(5 * edges + n + 2) * 4);
+    int32_t *memory = room_for((size_t)(5 * edges + n + 2), 4);
     if (!memory) return -1;
     int32_t *low = memory, *high = low + edges, *which = high + edges, *one = which + edges, *two = one + edges;
     int32_t *cells = two + edges;
@@ -109,7 +109,7 @@ API void find_conflicts(const int64_t *objects, const int64_t *start, const uint
 /* The first of the points that matches, (M, 2), connect with each of m points inside its label, -1 being none, into `first`. If
    `counts`, (M,), is not null, only those matches do. */
 API int find_pieces(const int64_t *label, int64_t m, const int64_t *ends, int64_t M, const uint8_t *counts, int64_t *first) {
-    int32_t *up = malloc((size_t)m * 4 + 1); /* a point of the same piece, no later one */
+    int32_t *up = room_for((size_t)m, 4); /* a point of the same piece, no later one */
     if (!up) return -1;
     for (int64_t p = 0; p < m; p++) up[p] = (int32_t)p;
     for (int64_t e = 0; e < M; e++) {

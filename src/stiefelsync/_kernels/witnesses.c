@@ -17,7 +17,7 @@ static void to_starts(int32_t *first, int64_t n) {
    (M,), get an answer; `agree` and the others are (M,), and zero. 2M < 2^31. */
 API int ask_witnesses(int64_t k, int64_t m, int64_t pairs, const int32_t *pair, const int64_t *start, const int64_t *ends,
                       const uint8_t *kept, const uint8_t *asked, int32_t *agree, int32_t *differ, int32_t *silent) {
-    uint64_t *memory = calloc((size_t)(k + start[pairs] * 2 + (m + 2 + k + 2 + 2 * pairs + 2 * k + 1) / 2), 8);
+    uint64_t *memory = zeros_for((size_t)(k + start[pairs] * 2 + (m + 2 + k + 2 + 2 * pairs + 2 * k + 1) / 2), 8);
     if (!memory) return -1;
     uint64_t *met = memory; /* the match, plus one, that met an object last, and the partner it has there */
     Partner *partner = (Partner *)(met + k);
