@@ -13,26 +13,31 @@
 
 typedef float Ends __attribute__((vector_size(16), aligned(4), may_alias)); /* the positions of both ends of a match */
 
+typedef int32_t Signs __attribute__((vector_size(16)));
 typedef double Four __attribute__((vector_size(32), may_alias));
 typedef int64_t Flags __attribute__((vector_size(32), may_alias));
 
 /* The positions of both ends of n matches, (n, 4), of those where they are known; `which` are these. Return how many, or none
    if all of them are in one place. */
 static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, float *place, int32_t *which) {
+    Ends *own = (Ends *)place, nothing = {0};
+    Signs apart = {0};
     int64_t known = 0;
-    int apart[2] = {0, 0};
     for (int64_t t = 0; t < n; t++) {
-        float *own = place + 4 * known, nothing = 0.0f;
-        for (int c = 0; c < 4; c++) {
-            own[c] = coordinates[2 * ends[2 * t + c / 2] + c % 2];
-            nothing += own[c] - own[c];
-        }
-        which[known] = (int32_t)t;
-        if (nothing != 0) continue; /* not a number, or infinite */
-        known++;
-        for (int c = 0; c < 4; c++) apart[c / 2] |= own[c] != place[c];
+        memcpy(place + 4 * t, coordinates + 2 * ends[2 * t], 8);
+        memcpy(place + 4 * t + 2, coordinates + 2 * ends[2 * t + 1], 8);
+        nothing += own[t] - own[t]; /* or not a number */
+        which[t] = (int32_t)t;
     }
-    return apart[0] && apart[1] ? known : 0;
+    if (nothing[0] + nothing[1] + nothing[2] + nothing[3] == 0) known = n;
+    for (int64_t t = 0; t < n && known < n; t++) {
+        const Ends none = own[t] - own[t];
+        own[known] = own[t];
+        which[known] = (int32_t)t;
+        known += none[0] + none[1] + none[2] + none[3] == 0;
+    }
+    for (int64_t t = 1; t < known; t++) apart |= own[t] != own[0];
+    return (apart[0] | apart[1]) && (apart[2] | apart[3]) ? known : 0;
 }
 
 /* The n matches `which`, in the order in which the curve through an object's points meets their ends on one side: `turn` is that of

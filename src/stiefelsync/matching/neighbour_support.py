@@ -107,15 +107,15 @@ def neighbour_support(
     cells, support = cell[matchings.pair_objects], np.full(matchings.n_matches, np.nan)
     turn, turns = _turns(place, matchings.offsets), int(matchings.sizes.max(initial=0))
 
-    def judged(pairs: slice) -> Floats:
+    def judge(pairs: slice) -> None:
         first = start[pairs.start : pairs.stop + 1]
-        ends = matchings.endpoints[first[0] : first[-1]]
-        return _support(place, turn, turns, ends, first - first[0], neighbours, tolerance, cells[pairs])
+        some = slice(first[0], first[-1])
+        given = matchings.endpoints[some], first - first[0], neighbours, tolerance, cells[pairs], support[some]
+        _write_support(place, turn, turns, *given)
 
     chunks = _chunks(start)
     with ThreadPoolExecutor(min(len(chunks), workers()) or 1) as pool:
-        for pairs, found in zip(chunks, pool.map(judged, chunks), strict=True):
-            support[start[pairs.start] : start[pairs.stop]] = found
+        for pairs, _ in zip(chunks, pool.map(judge, chunks), strict=True):
             if progress is not None and progress(int(start[pairs.stop]), len(support)):
                 pool.shutdown(cancel_futures=True)
                 break
@@ -168,25 +168,27 @@ def _turns(place: NDArray[np.float32], offsets: Ints) -> NDArray[np.int32] | Non
     return turn if call("order_points", place, offsets, len(offsets) - 1, turn) else None
 
 
-def _support(
-    place: Any, turn: Any, turns: int, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats
-) -> Floats:
-    """Return the support of matches between the points `ends`, (n, 2), pair after pair from `first`, (g + 1,); or NaN.
+def _write_support(
+    place: Any, turn: Any, turns: int, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats,
+    support: Floats,
+) -> None:  # fmt: skip
+    """Write the support of matches between the points `ends`, (n, 2), pair after pair from `first`, (g + 1,), if known.
 
     Points take up to so many turns. Positions in cells of a grid, shape (g, 2), are uncertain by that much.
     """
     if turn is None:
-        return _support_plainly(place, ends, first, neighbours, tolerance, cells)
-    support, cells = np.full(len(ends), np.nan), np.ascontiguousarray(cells)
-    known = place, turn, turns, ends, first, len(first) - 1, neighbours, float(tolerance), cells, _ROUNDED
-    call("neighbour_support", *known, _TANGENTS, _SQUARES, _CENTRES, support)
-    return support
+        _write_plainly(place, ends, first, neighbours, tolerance, cells, support)
+        return
+    known = place, turn, turns, ends, first, len(first) - 1, neighbours, float(tolerance)
+    call("neighbour_support", *known, np.ascontiguousarray(cells), _ROUNDED, _TANGENTS, _SQUARES, _CENTRES, support)
 
 
-def _support_plainly(place: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats) -> Floats:
+def _write_plainly(
+    place: Any, ends: Ints, first: Ints, neighbours: int, tolerance: float, cells: Floats, support: Floats
+) -> None:
     """Do the same without the kernel."""
     x, y = (place[end] for end in ends.T)
-    group, support = np.repeat(np.arange(len(cells)), np.diff(first)), np.full(len(ends), np.nan)
+    group = np.repeat(np.arange(len(cells)), np.diff(first))
     known = np.flatnonzero(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1))
     known = known[_spread_out(x[known], group[known]) & _spread_out(y[known], group[known])]
     known = known[np.bincount(group[known], minlength=1)[group[known]] > neighbours]
@@ -194,7 +196,6 @@ def _support_plainly(place: Any, ends: Ints, first: Ints, neighbours: int, toler
         first = np.flatnonzero(np.diff(group[known], prepend=-1, append=len(cells)))
         cells = cells[group[known[first[:-1]]]]
         support[known] = _agreement(x[known], y[known], first, neighbours, tolerance, cells)
-    return support
 
 
 def _spread_out(x: Singles, pair: Ints) -> NDArray[np.bool_]:
