@@ -33,10 +33,12 @@ typedef int64_t Longs __attribute__((vector_size(4 * LEAF)));
 typedef struct {
     int64_t n, leaves, branches;
     float *x, *y, *leaf[4], *branch[4];
-    int32_t *number, codes, named, exact;
+    int32_t *number, *code, codes, named, exact; /* the codes of leaves in the order of visits, if not named */
 } Tree;
 
-size_t nearest_cells(int64_t n) { return (size_t)(3 * (n + LEAF) + 4 * (BRANCH + 1) * (n / LEAF / BRANCH + 1)); }
+size_t nearest_cells(int64_t n) {
+    return (size_t)(3 * (n + LEAF) + 4 * (BRANCH + 1) * (n / LEAF / BRANCH + 1) + (VISITS + 1) * LEAF);
+}
 
 static Tree tree_in(float *memory, int64_t n) {
     Tree t = {.n = n, .leaves = (n + LEAF - 1) / LEAF};
@@ -44,7 +46,8 @@ static Tree tree_in(float *memory, int64_t n) {
     t.x = memory;
     t.y = t.x + n + LEAF;
     t.number = (int32_t *)(t.y + n + LEAF);
-    float *boxes = t.y + 2 * (n + LEAF);
+    t.code = t.number + n + LEAF;
+    float *boxes = t.y + 2 * (n + LEAF) + (VISITS + 1) * LEAF;
     for (int c = 0; c < 4; c++) {
         t.leaf[c] = boxes + c * BRANCH * t.branches;
         t.branch[c] = boxes + 4 * BRANCH * t.branches + c * t.branches;
@@ -205,6 +208,7 @@ static float step_of(const float *place, int64_t n) {
 }
 
 ALWAYS_INLINE void grow(const float *place, const int32_t *order, Tree t) {
+    for (int32_t s = 0; s < (VISITS + 1) * LEAF && !t.named; s++) t.code[s] = s;
     for (int64_t s = 0; s < t.n; s++) {
         t.x[s] = place[4 * (int64_t)order[s]];
         t.y[s] = place[4 * (int64_t)order[s] + 1];
@@ -337,7 +341,7 @@ ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *
     const int64_t before = own > 0 ? own - 1 : 0, after = own + 1 < t.leaves ? own + 1 : own;
     Whole key[LEAF], limit = places * 0 + (INT32_MAX - 1);
     Reals x, y;
-    int32_t visits = 0, code[LEAF], gaps[BRANCH];
+    int32_t visits = 0, gaps[BRANCH];
     for (int l = 0; l < LEAF; l++) {
         const int64_t at = own * LEAF + l < t.n ? own * LEAF + l : own * LEAF;
         x[l] = t.x[at];
@@ -356,15 +360,16 @@ ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *
             for (int l = 0; l < LEAF; l++) reach = limit[l] > reach ? limit[l] : reach;
             if (bits(gap(t.branch, branch, box)) > reach) continue;
             const int64_t width = t.leaves - first < BRANCH ? t.leaves - first : BRANCH;
+            uint32_t within = 0; /* a bit for each leaf */
             for (int l = 0; l < BRANCH; l++) gaps[l] = bits(gap(t.leaf, first + l, box));
-            for (int64_t l = 0; l < width; l++) {
-                list[count] = first + l;
-                count += (gaps[l] <= reach) & ((first + l < before) | (first + l > after));
-            }
+            for (int l = 0; l < BRANCH; l++) within |= (uint32_t)(gaps[l] <= reach) << l;
+            within &= UINT32_MAX >> (BRANCH - width);
+            for (int64_t l = before; l <= after; l++) within &= ~((uint32_t)(l / BRANCH == branch) << l % BRANCH);
+            for (; within; within &= within - 1) list[count++] = first + __builtin_ctz(within);
         }
         for (int64_t i = 0; i < count; i++) {
             const int64_t leaf = list[i];
-            for (int l = 0; l < LEAF; l++) code[l] = t.named ? t.number[leaf * LEAF + l] : visits * LEAF + l;
+            const int32_t *code = t.named ? t.number + leaf * LEAF : t.code + visits * LEAF;
             if (!measure(t, leaf, x, y, code, limit, key)) continue;
             if (visits == VISITS && !t.named) return 0;
             visited[visits++ % VISITS] = leaf;
