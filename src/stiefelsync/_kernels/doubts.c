@@ -53,12 +53,18 @@ API int lower_odds(int64_t M, const int32_t *agree, int64_t most, const double *
     return 0;
 }
 
-/* The sums of the probabilities, by their odds, of those of every pair's matches that count. */
-API int sum_probabilities(int64_t pairs, const int64_t *start, const double *odds, const uint8_t *which, double *sums) {
+/* The sums of the probabilities, by their odds, of those of every pair's matches that count, and how many these are. */
+API int sum_probabilities(int64_t pairs, const int64_t *start, const double *odds, const uint8_t *which, double *sums,
+                          int64_t *counts) {
     for (int64_t g = 0; g < pairs; g++) {
         double sum = 0.0;
-        for (int64_t e = start[g]; e < start[g + 1]; e++) sum += of_bits(bits_of(1 - 1 / (1 + odds[e])) & -(int64_t)which[e]);
+        int64_t count = 0;
+        for (int64_t e = start[g]; e < start[g + 1]; e++) {
+            sum += of_bits(bits_of(1 - 1 / (1 + odds[e])) & -(int64_t)which[e]);
+            count += which[e];
+        }
         sums[g] = sum;
+        counts[g] = count;
     }
     return 0;
 }

@@ -54,14 +54,13 @@ API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, i
     }
     int64_t n = 0, matches = 0, k = 0, joins = -1;
     for (int64_t p = 0; p < m; p++) number[p] = involved[track[p]] ? (int32_t)n++ : -1;
-    for (int64_t e = 0; e < M; e++) matches += (number[ends[2 * e]] >= 0) & (number[ends[2 * e + 1]] >= 0);
     double *weight, *place;
     Room room = {0};
     for (int made = 0; made < 2; made++) {
-        weight = take(&room, matches + 1, 8);
+        weight = take(&room, M + 1, 8);
         place = take(&room, places ? 2 * n : 0, 8);
-        a = take(&room, matches + 1, 4);
-        b = take(&room, matches + 1, 4);
+        a = take(&room, M + 1, 4);
+        b = take(&room, M + 1, 4);
         point = take(&room, n, 4);
         here = take(&room, n, 4);
         owner = take(&room, n, 4);
@@ -70,7 +69,7 @@ API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, i
         if (!room.memory) break;
     }
     if (room.memory) {
-        matches = n = 0;
+        n = 0;
         for (int64_t e = 0; e < M; e++) { /* the next in the place of those that do not count */
             a[matches] = number[ends[2 * e]];
             b[matches] = number[ends[2 * e + 1]];

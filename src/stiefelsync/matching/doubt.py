@@ -201,7 +201,8 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
         if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
             odds *= lower.take(np.minimum(asked.agree, 1000))
         judged = kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool)
-        judged &= _wrong(matchings, odds, kept).sum() >= CLEAN * np.count_nonzero(kept)
+        wrong, counts = _wrong(matchings, odds, kept)
+        judged &= wrong.sum() >= CLEAN * counts.sum()
     hopeless = _mean(matchings, odds, kept & ~(judged & (odds > 1))) > HOPELESS
     doubtful = judged & (odds * harm > 1)
     everywhere = _mean(matchings, odds, np.ones_like(kept))
@@ -210,27 +211,24 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
 
 def _worth(matchings: Matchings, odds: Floats, kept: Bools) -> bool:
     """Return whether anything could be doubted by these odds, which third objects only lower."""
-    wrong, counts = _wrong(matchings, odds, kept), _counts(matchings, kept)
+    wrong, counts = _wrong(matchings, odds, kept)
     return bool(counts.any() and (wrong.sum() >= CLEAN * counts.sum() or (wrong > HOPELESS * counts).any()))
 
 
 def _mean(matchings: Matchings, odds: Floats, which: Bools) -> Floats:
     """Return the share of some of every pair's matches that is wrong by these odds, 0 where there is none; (P,)."""
-    return _wrong(matchings, odds, which) / np.maximum(_counts(matchings, which), 1)
+    wrong, counts = _wrong(matchings, odds, which)
+    return wrong / np.maximum(counts, 1)
 
 
-def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> Floats:
-    """Return how many of some of every pair's matches are wrong by these odds, shape (P,)."""
+def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, Ints]:
+    """Return how many of some of every pair's matches are wrong by these odds, and how many they are; both (P,)."""
     P = len(matchings.pair_objects)
-    sums = np.zeros(P)
-    if not call("sum_probabilities", P, matchings.pair_start, odds, which, sums):
+    sums, counts = np.zeros(P), np.zeros(P, dtype=np.int64)
+    if not call("sum_probabilities", P, matchings.pair_start, odds, which, sums, counts):
         sums[:] = np.bincount(matchings.match_pairs, np.where(which, 1 - 1 / (1 + odds), 0.0), P)
-    return sums
-
-
-def _counts(matchings: Matchings, which: Bools) -> Ints:
-    """Return how many of these are matches of every pair, shape (P,)."""
-    return np.asarray(np.add.reduceat(which, matchings.pair_start[:-1], dtype=np.int64))
+        counts[:] = np.add.reduceat(which, matchings.pair_start[:-1], dtype=np.int64)
+    return sums, counts
 
 
 def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
@@ -258,7 +256,8 @@ def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, 
     expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
     still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
     due = _due(matchings, level, np.append(expected, [still, 0.0]))
-    surprise = (_counts(matchings, (level <= n) & ~kept) + _PRIOR) / (due + _PRIOR)
+    lost = np.add.reduceat((level <= n) & ~kept, matchings.pair_start[:-1], dtype=np.int64)
+    surprise = (lost + _PRIOR) / (due + _PRIOR)
     return level, np.append(odds, [np.inf, 0.0]), surprise
 
 
