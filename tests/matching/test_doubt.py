@@ -163,11 +163,41 @@ def test_third_objects_are_spared_where_they_change_nothing(
 ) -> None:
     problem, _ = views(bad=bad, wrong=wrong)
     found = judged(problem)[1]
-    monkeypatch.setattr(module, "_worth", lambda *_: True)
+    monkeypatch.setattr(module, "_decisive", lambda _, kept, *__: kept)
     asked = judged(problem)[1]
     np.testing.assert_array_equal(found.matches, asked.matches)
     np.testing.assert_array_equal(found.hopeless, asked.hopeless)
     assert (found.odds >= asked.odds).all()
+
+
+@pytest.mark.parametrize(("bad", "wrong"), [(0.0, 0.05), (0.1, 0.2), (0.2, 0.02), (0.4, 0.05), (0.6, 0.05)])
+def test_without_estimates_fewer_are_asked_and_doubts_are_the_same(
+    bad: float, wrong: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, _ = views(bad=bad, wrong=wrong)
+    kept, support = judged(problem)[0], neighbour_support(problem)
+    kept &= np.random.default_rng(0).random(len(kept)) < 0.97 + 0.03 * support  # so that all levels of support differ
+    asked, ask = [], module.witnesses
+
+    def noted(matchings: Matchings, kept: np.ndarray, which: np.ndarray) -> module.Witnesses:
+        asked[-1] += np.count_nonzero(kept & which)
+        return ask(matchings, kept, which)
+
+    monkeypatch.setattr(module, "CLEAN", 0)
+    left = 1 - 1 / (1 + doubt(problem, kept, support).odds[kept])
+    monkeypatch.setattr(module, "witnesses", noted)
+    # Where those asked leave it open whether few wrong matches are left, all others are asked, too.
+    for times in (0.01, 0.5, 0.9, 0.999, 1.001, 1.1, 2):
+        monkeypatch.setattr(module, "CLEAN", times * left.mean())
+        for harm in (0.2, 1.0, 5.0, 1e4):
+            found = []
+            for estimates in (True, False):
+                asked.append(0)
+                found.append(doubt(problem, kept, support, harm=harm, estimates=estimates))
+            np.testing.assert_array_equal(found[0].matches, found[1].matches)
+            np.testing.assert_array_equal(found[0].hopeless, found[1].hopeless)
+            assert (found[0].odds <= found[1].odds).all()
+    assert 0 < sum(asked[1::2]) < sum(asked[::2])
 
 
 def contradicted(level: np.ndarray, kept: np.ndarray, n: int) -> np.ndarray:

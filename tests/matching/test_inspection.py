@@ -131,9 +131,9 @@ def test_matches_are_taken_to_be_kept_unless_they_move_alone_or_more_objects_dif
     problem = Matchings.from_labels(np.tile(np.arange(4), 2), [4, 4], coordinates=np.zeros((8, 2)))
     asked = []
 
-    def doubting(matchings, kept, support):
+    def doubting(matchings, kept, support, **options):
         asked.append(kept.tolist())
-        return module_doubt.doubt(matchings, kept, support)
+        return module_doubt.doubt(matchings, kept, support, **options)
 
     monkeypatch.setattr(inspection, "neighbour_support", lambda _: np.array([0.9, 0.9, 0.9, 0.0]))
     said = module_doubt.Witnesses(np.array([1, 1, 0, 5]), np.array([0, 1, 1, 0]), np.zeros(4, dtype=int))

@@ -144,7 +144,7 @@ def _ask_plainly(matchings: Matchings) -> Witnesses:
     return Witnesses(agree, differ, silent)
 
 
-def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0) -> Doubt:
+def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0, estimates: bool = True) -> Doubt:
     """Estimate how likely every match is wrong, from how often matches like it contradict the others.
 
     Wrong matches are found by contradiction, and only some of them: a wrong match into a point that no other match
@@ -170,10 +170,13 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
         doubted.
     harm
         How many right matches it is worth losing to remove a wrong one.
+    estimates
+        Whether odds and shares are wanted, too. Else third objects are asked only where what they say decides on
+        doubts, which are the same; T counts as 0 elsewhere, and odds and shares are upper bounds.
 
     Notes
     -----
-    Cost of :func:`witnesses`, who are not asked where nothing would be doubted whatever they said: then T counts as 0.
+    Cost of :func:`witnesses`, who are never asked where nothing would be doubted whatever they said.
     With fewer than 100 matches that cycles could contradict nothing is doubted.
 
     Examples
@@ -195,24 +198,41 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
         raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
     rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
     odds = np.where(kept, 0.0, np.inf) if rates is None else _odds(matchings, kept, *rates)
-    if _worth(matchings, odds, kept):
-        asked = witnesses(matchings, kept, odds > 0)
-        lower = 0.5 ** np.arange(1001)  # beyond that is zero, and infinite odds times zero
-        if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
-            odds *= lower.take(np.minimum(asked.agree, 1000))
-        judged = kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool)
-        wrong, counts = _wrong(matchings, odds, kept)
-        judged &= wrong.sum() >= CLEAN * counts.sum()
+    if (decisive := _decisive(matchings, kept, odds, harm)) is not None:
+        which = odds > 0 if estimates else decisive
+        judged = _ask(matchings, kept, support, odds, which)
+        least, most = (_wrong(matchings, odds, some)[0].sum() for some in (kept & which, kept))
+        clean = CLEAN * np.count_nonzero(kept)
+        if least < clean <= most:  # those not asked decide
+            judged |= _ask(matchings, kept, support, odds, ~which & (odds > 0))
+            most = _wrong(matchings, odds, kept)[0].sum()
+        judged &= most >= clean
     hopeless = _mean(matchings, odds, kept & ~(judged & (odds > 1))) > HOPELESS
     doubtful = judged & (odds * harm > 1)
     everywhere = _mean(matchings, odds, np.ones_like(kept))
     return Doubt(kept & (doubtful | hopeless[matchings.match_pairs]), odds, everywhere, hopeless)
 
 
-def _worth(matchings: Matchings, odds: Floats, kept: Bools) -> bool:
-    """Return whether anything could be doubted by these odds, which third objects only lower."""
+def _decisive(matchings: Matchings, kept: Bools, odds: Floats, harm: float) -> Bools | None:
+    """Return which matches to ask third objects about, who only lower these odds; None if nothing could be doubted.
+
+    They are those that might be doubtful, all of pairs that might be hopeless, and those of most weight for whether few
+    wrong ones are left.
+    """
     wrong, counts = _wrong(matchings, odds, kept)
-    return bool(counts.any() and (wrong.sum() >= CLEAN * counts.sum() or (wrong > HOPELESS * counts).any()))
+    hopeless = wrong > HOPELESS * counts
+    if not (counts.any() and wrong.sum() >= CLEAN * counts.sum()) and not hopeless.any():
+        return None
+    pairs = np.repeat(hopeless, np.diff(matchings.pair_start))
+    return np.asarray((odds > 0) & (pairs | (odds > min(CLEAN, 1 / harm))))
+
+
+def _ask(matchings: Matchings, kept: Bools, support: Floats, odds: Floats, which: Bools) -> Bools:
+    """Lower the odds of some matches by the third objects that confirm them; return which of them any could, (M,)."""
+    asked, lower = witnesses(matchings, kept, which), 0.5 ** np.arange(1001)  # beyond that is zero
+    if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
+        odds *= lower.take(np.minimum(asked.agree, 1000))
+    return np.asarray(kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool))
 
 
 def _mean(matchings: Matchings, odds: Floats, which: Bools) -> Floats:

@@ -170,7 +170,7 @@ def _doubts(matchings: Matchings) -> tuple[float | None, float | None, int | Non
         return None, None, None
     asked, alone = witnesses(matchings), support == 0
     kept = ~alone & (asked.differ <= asked.agree)
-    found = doubt(matchings, kept, support)
+    found = doubt(matchings, kept, support, estimates=False)
     return float(alone.mean()), float((found.matches | ~(kept | alone)).mean()), int(found.hopeless.sum())
 
 

@@ -115,7 +115,7 @@ def tracks(
     if doubt and outcome.status == "done":
         with watch("doubts"):
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
-            found = doubts.doubt(matchings, before, prepared.support, harm=harm)
+            found = doubts.doubt(matchings, before, prepared.support, harm=harm, estimates=False)
             hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
             labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
             after = matchings.agreeing(labels)
