@@ -167,8 +167,7 @@ static void commonest(float *re, float *im, int64_t n, double tolerance, const i
 WIDE static void agreement(const float *place, const int32_t *near, int64_t n, int64_t columns, const double *z,
                            double rounding, double tolerance, float *restrict off, float *restrict longer,
                            float *restrict each, double *restrict shares, const int32_t *which, double *support) {
-    const float re = (float)z[0], im = (float)z[1], less = (float)rounding, most = (float)tolerance, inverse = 1 / most;
-    const int power = bits_of(most) % ((int64_t)1 << 52) == 0; /* of two, so that to multiply by the inverse is exact */
+    const float re = (float)z[0], im = (float)z[1], less = (float)rounding, inverse = 1 / (float)tolerance;
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t last = i + BLOCK < n ? i + BLOCK : n, count = offsets(place, near, i, last, columns, 1, off);
         for (int64_t c = 0; c < count; c++) {
@@ -178,13 +177,13 @@ WIDE static void agreement(const float *place, const int32_t *near, int64_t n, i
             longer[c] = one > two ? one : two;
             each[c] = (ay - ex) * (ay - ex) + (by - fx) * (by - fx);
         }
-        for (int64_t c = 0; less > 0 && c < count; c++) {
-            const float left = sqrtf(each[c]) - less;
-            each[c] = left > 0 ? left * left : 0.0f;
-        }
+        if (less > 0)
+            for (int64_t c = 0; c < count; c++) {
+                const float rest = sqrtf(each[c]) - less, left = rest > 0 ? rest : 0.0f;
+                each[c] = left * left;
+            }
         for (int64_t c = 0; c < count; c++) {
-            const float part = each[c] / longer[c], error = sqrtf(longer[c] > 0 ? part : 1.0f);
-            const float share = 1 - (power ? error * inverse : error / most);
+            const float share = 1 - sqrtf(each[c] / longer[c]) * inverse; /* or not a number, if both are zero */
             each[c] = share > 0 ? share : 0.0f;
         }
         for (int64_t c = 0; c < count; c++) shares[c] = each[c];

@@ -224,8 +224,9 @@ def _agreement(x: Singles, y: Singles, first: Ints, neighbours: int, tolerance: 
     rounding = unit * (_ROUNDED * np.sqrt(cells[:, 1] ** 2 + (z[0] ** 2 + z[1] ** 2) * cells[:, 0] ** 2))
     less = rounding[group, None].astype(np.float32)
     error = np.where(less > 0, np.maximum(np.sqrt(difference) - less, 0) ** 2, difference)
-    error = np.sqrt(np.divide(error, longer, out=np.ones_like(longer), where=longer > 0))
-    return np.asarray(np.maximum(0, 1 - error / np.float32(tolerance)).astype(np.float64).mean(axis=1))
+    with np.errstate(invalid="ignore"):  # without any offset there is no agreement
+        share = 1 - np.sqrt(error / longer) * (1 / np.float32(tolerance))
+    return np.asarray(np.where(share > 0, share, 0).astype(np.float64).mean(axis=1))
 
 
 def _unit(place: Singles, first: Ints) -> Floats:
