@@ -196,6 +196,7 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     """
     if not 0 < harm < np.inf:
         raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
+    kept, support = np.ascontiguousarray(kept, np.bool_), np.ascontiguousarray(support, np.float64)
     rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
     odds = np.where(kept, 0.0, np.inf) if rates is None else _odds(matchings, kept, *rates)
     if (decisive := _decisive(matchings, kept, odds, harm)) is not None:
@@ -229,7 +230,8 @@ def _decisive(matchings: Matchings, kept: Bools, odds: Floats, harm: float) -> B
 
 def _ask(matchings: Matchings, kept: Bools, support: Floats, odds: Floats, which: Bools) -> Bools:
     """Lower the odds of some matches by the third objects that confirm them; return which of them any could, (M,)."""
-    asked, lower = witnesses(matchings, kept, which), 0.5 ** np.arange(1001)  # beyond that is zero
+    # Beyond a thousand that is zero, and infinite odds times zero.
+    asked, lower = witnesses(matchings, kept, which), 0.5 ** np.arange(1001)
     if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
         odds *= lower.take(np.minimum(asked.agree, 1000))
     return np.asarray(kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool))
@@ -254,7 +256,7 @@ def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, In
 def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
     """Return the odds of every match of being wrong if no third object speaks, infinite if not kept; shape (M,)."""
     odds, known = np.empty(len(kept)), (matchings.pair_start, level, _UNCAUGHT * rates, surprise)
-    if call("spread_odds", len(surprise), *known, np.ascontiguousarray(kept, dtype=bool), odds):
+    if call("spread_odds", len(surprise), *known, kept, odds):
         return odds
     return np.where(kept, known[2].take(level) * surprise[matchings.match_pairs], np.inf)
 
@@ -297,7 +299,6 @@ def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tupl
     """
     M, n = len(support), len(borders) + 1
     level, counts = np.zeros(M, dtype=np.uint8), np.zeros((n + 2, 2, 2), dtype=np.int64)
-    support, kept = np.ascontiguousarray(support), np.ascontiguousarray(kept, dtype=bool)
     if call("grade_matches", M, support, n - 1, borders, speak, kept, level, counts):
         return level, counts
     for least in borders.tolist():  # quicker than a search for every one
@@ -327,7 +328,7 @@ def _quantiles(support: Floats) -> Floats:
 def _others(matchings: Matchings, kept: Bools) -> Bools:
     """Return which matches join two points that both have other matches among those kept, shape (M,)."""
     others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
-    if call("have_others", len(kept), matchings.endpoints, np.ascontiguousarray(kept, dtype=bool), degree, others):
+    if call("have_others", len(kept), matchings.endpoints, kept, degree, others):
         return others
     counts = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)[matchings.endpoints]
     return np.asarray(np.minimum(counts[:, 0], counts[:, 1]) > kept)
