@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import connected
+from stiefelsync.matching.kernels import call
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["merge_near", "representatives", "resolution"]
@@ -165,8 +166,10 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 def _steps(column: NDArray[Any], start: Ints) -> NDArray[np.float64]:
     """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0; shape (g,)."""
-    first, counts = start[:-1], np.diff(start)
+    first, counts, found = start[:-1], np.diff(start), np.empty(len(start) - 1)
     values = _sorted(column, start).astype(np.float64)
+    if call("find_cells", len(found), np.ascontiguousarray(start), values, _ON_GRID, _MOST, found):
+        return found
     gaps = np.diff(values, append=np.inf)
     gaps[start[1:] - 1] = np.inf  # between groups; neither these count nor gaps of zero
     gaps = _sorted(np.where(gaps > 0, gaps.round(6), np.inf), start)

@@ -175,7 +175,7 @@ def prepare(
     Where the support of a match is unknown it has the mean of the others.
     """
     matches, alone, support, smooth = matchings, np.zeros(matchings.n_matches, dtype=bool), np.empty(0), False
-    if matchings.coordinates is None:
+    if matchings.coordinates is None or not (neighbours or copies is None or copies):
         return Prepared(matches, alone, None, callback, support, smooth, coarse=False)
     report, cell = Reporter(callback), resolution(matchings.coordinates, matchings.sizes)
     if neighbours:
@@ -226,7 +226,8 @@ def _places(
     means that most objects have positions on one coarser than `_COPIES` of their extent.
     """
     known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
-    places, some = np.where(known[:, None], coordinates, np.nan).astype(np.float64), sizes > 0
+    places, some = coordinates.astype(np.float64), sizes > 0
+    places[~known] = np.nan
     first, extent = (np.cumsum(sizes, dtype=np.int64) - sizes)[some], np.zeros(len(sizes))
     if len(first):
         low, high = (end.reduceat(places, first, axis=0) for end in (np.fmin, np.fmax))
