@@ -152,8 +152,8 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
     known, counts = np.isfinite(support), support != 0
     factor = support if known.all() else np.where(known, support, support[known].mean())
     kept, factor = matchings.keep(counts), factor.compress(counts)
-    weights = factor if kept.weights is None else kept.weights * factor
-    return kept.with_weights(np.maximum(weights, np.finfo(np.float64).tiny))
+    tiny = np.finfo(np.float64).tiny
+    return kept.with_weights(factor if kept.weights is None else np.maximum(kept.weights * factor, tiny))
 
 
 def _chunks(start: Ints) -> list[slice]:

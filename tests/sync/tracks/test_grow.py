@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, datasets
-from stiefelsync.sync.tracks.clusters import Quotient
+from stiefelsync.sync.tracks.clusters import Quotient, pieces
 from stiefelsync.sync.tracks.grow import (
     RULES,
     Grown,
@@ -152,3 +152,16 @@ def test_heavy_matches_win_components_of_their_own() -> None:
     assert light.details.points_by_rule["heaviest first"] == 0
     assert found.details.points_by_rule["heaviest first"] > 0
     assert found.n_iter > light.n_iter
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.3, 0.5, 0.7])
+def test_matches_hold_every_track_together(wrong: float) -> None:
+    # So nothing falls apart where no match is doubted.
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        problem, _ = datasets.scene(100, 10, 20, 40, wrong=wrong, missing=0.3, rng=seed)
+        places, start = rng.uniform(0, 6, (problem.n_points, 2)), rng.integers(-1, 12, problem.n_points)
+        for weights in (None, rng.uniform(0.1, 1, problem.n_matches)):
+            for where, begin in ((None, None), (places, None), (None, start), (places, start)):
+                labels = grow_tracks(problem.with_weights(weights), begin, places=where).labels
+                np.testing.assert_array_equal(number_tracks(pieces(labels, problem.endpoints)), labels)

@@ -117,8 +117,9 @@ def tracks(
             harm = _HARM_ON_GRIDS if prepared.coarse else doubt
             found = doubts.doubt(matchings, before, prepared.support, harm=harm, estimates=False)
             hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
-            labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
-            after = matchings.agreeing(labels)
+            if found.matches.any():  # else the matches that made the tracks still hold them together
+                labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
+                after = matchings.agreeing(labels)
     details = _account(cast(TracksDetails, outcome.details), matchings, conflicted, prepared.alone, before, after)
     details = replace(details, hopeless=hopeless)
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
