@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, datasets
-from stiefelsync.sync.tracks.clusters import Quotient, pieces
+from stiefelsync.sync.tracks.clusters import Quotient
 from stiefelsync.sync.tracks.grow import (
     RULES,
     Grown,
@@ -163,5 +163,5 @@ def test_matches_hold_every_track_together(wrong: float) -> None:
         places, start = rng.uniform(0, 6, (problem.n_points, 2)), rng.integers(-1, 12, problem.n_points)
         for weights in (None, rng.uniform(0.1, 1, problem.n_matches)):
             for where, begin in ((None, None), (places, None), (None, start), (places, start)):
-                labels = grow_tracks(problem.with_weights(weights), begin, places=where).labels
+                labels = grow_tracks(problem.with_weights(weights), start=begin, places=where).labels
                 np.testing.assert_array_equal(number_tracks(pieces(labels, problem.endpoints)), labels)
