@@ -20,6 +20,15 @@ SMALL = {
     "uneven": lambda rng: shapes.uneven(rng=rng),
     "networks": lambda rng: shapes.networks(rng=rng),
     "video": lambda rng: shapes.video(40, rng=rng),
+    "independent": lambda rng: shapes.independent(8, 12, rng=rng),
+    "independent ring": lambda rng: shapes.independent(20, 10, reach=3, rng=rng),
+    "photos": lambda rng: shapes.photos(20, 3, rng=rng),
+    "cells": lambda rng: shapes.cells(5, 30, rng=rng),
+    "reid": lambda rng: shapes.reid(4, 40, rng=rng),
+    "merging": lambda rng: shapes.merging(3, 32, noise=1.5, rng=rng),
+    "groups": lambda rng: shapes.groups(2, 4, rng=rng),
+    "window detected": lambda rng: shapes.window_detected(20, 60, width=20, reach=3, rng=rng),
+    "drive": lambda rng: shapes.drive(40, loop=8, rng=rng),
 }
 
 
@@ -119,3 +128,85 @@ def test_near_frames_are_right_and_the_runs_share_their_mistakes():
     a, b = np.sort(truth[matchings.endpoints], axis=1).T
     counts = np.sort(np.bincount((a * 30 + b)[between[pair] & (a != b)]))[::-1]
     assert counts[3] > 5 * counts[4]
+
+
+@pytest.mark.parametrize("name", shapes.FAMILIES["detected"])
+def test_both_sides_err_in_detected_shapes(name):
+    """A point is matched to one of another universe point although its own is there, in rows and in columns."""
+    matchings, truth = shapes.SHAPES[name](rng=100)
+    a, b = matchings.endpoints.T
+    wrong = np.flatnonzero(truth[a] != truth[b])
+    d = truth.max() + 1
+    there = np.zeros((matchings.n_objects, d), dtype=bool)
+    there[matchings.point_objects, truth] = True
+    for one, other in ((a, b), (b, a)):
+        partner_missed = there[matchings.point_objects[other[wrong]], truth[one[wrong]]]
+        assert 0.02 < partner_missed.mean() <= 1
+
+
+def test_photos_of_one_place_share_points_and_others_are_rarely_compared():
+    matchings, truth = shapes.photos(rng=100)
+    place = [set((truth[a:b]).tolist()) for a, b in zip(matchings.offsets[:-1], matchings.offsets[1:], strict=True)]
+    common = np.array([len(place[i] & place[j]) for i, j in matchings.pair_objects])
+    assert (common == 0).mean() < 0.3
+    assert np.diff(matchings.pair_start).min() >= 4
+
+
+def test_cells_die_and_are_born():
+    matchings, truth = shapes.cells(rng=100)
+    first, last = (set(truth[matchings.point_objects == i].tolist()) for i in (0, 19))
+    assert 0 < len(first & last) < 0.3 * len(first)  # (1 - 1/8)^19 is .08
+    i, j = matchings.pair_objects.T
+    assert (j - i).max() == 3
+
+
+@pytest.mark.parametrize("name", ["cells", "reid", "merging"])
+def test_scores_of_descriptors_are_weights_when_asked_for(name):
+    plain, truth = getattr(shapes, name)(rng=100)
+    matchings, _ = getattr(shapes, name)(rng=100, weights=True)
+    assert plain.weights is None
+    assert np.array_equal(plain.endpoints, matchings.endpoints)
+    right = matchings.agreeing(truth)
+    assert matchings.weights[right].mean() > matchings.weights[~right].mean()
+    assert matchings.weights.min() > 0
+
+
+def test_errors_of_descriptors_repeat_themselves():
+    """Whether a match of a point is right tells about its other matches; where errors are drawn anew it does not."""
+
+    def spread(problem):
+        matchings, truth = problem
+        right = matchings.agreeing(truth)
+        ends = matchings.endpoints.T.ravel()
+        n = np.bincount(ends, minlength=len(truth))
+        share = np.bincount(ends, np.tile(right, 2), len(truth))[n > 2] / n[n > 2]
+        expected = right.mean() * (1 - right.mean()) * np.mean(1 / n[n > 2])
+        return share.var() / expected
+
+    assert spread(shapes.merging(rng=100)) > 1.5
+    assert spread(shapes.cells(rng=100)) > 1.5
+    assert spread(shapes.independent(6, 25, observed=1.0, hit=0.55, rng=100)) < 1.5
+
+
+def test_matches_inside_groups_are_better():
+    matchings, truth = shapes.groups(2, 6, rng=100)
+    wrong = np.sort([round(x, 3) for x in errors(matchings, truth)])
+    assert wrong[len(wrong) // 4] < 0.3 < 0.7 < wrong[-len(wrong) // 4]
+
+
+def test_a_drive_comes_back_to_its_beginning():
+    matchings, truth = shapes.drive(60, loop=10, rng=100)
+    seen = [set(truth[matchings.point_objects == i].tolist()) for i in range(60)]
+    assert len(seen[0] & seen[50]) > 10
+    assert not seen[0] & seen[40]
+    i, j = matchings.pair_objects.T
+    assert set((j - i).tolist()) == {1, 2, 3, 4, 49, 50, 51}
+
+
+def test_every_leg_of_a_drive_comes_back_to_its_own_beginning():
+    matchings, truth = shapes.drive(90, legs=3, loop=5, rng=100)
+    assert matchings.n_objects == 90
+    seen = [set(truth[matchings.point_objects == i].tolist()) for i in range(90)]
+    for leg in (0, 30, 60):
+        assert len(seen[leg] & seen[leg + 25]) > 10
+    assert not seen[0] & seen[85]

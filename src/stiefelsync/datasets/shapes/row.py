@@ -2,13 +2,10 @@
 
 Every generator returns the matchings and the true universe point of every point, as :func:`synthetic` does. Its noise,
 unless it says otherwise, is *row*: in each compared pair every row is selected with probability `error` and the
-selected rows are permuted at random. `SHAPES` names the problems of the benchmark `benchmarks.shapes`.
+selected rows are permuted at random, so that one side of every pair stays clean.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +16,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
 
-__all__ = ["SHAPES", "crowd", "large", "networks", "ring", "rogue", "twins", "uneven", "video", "weighted", "window"]
+__all__ = ["crowd", "large", "networks", "ring", "rogue", "twins", "uneven", "video", "weighted", "window"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -335,28 +332,3 @@ def _row_noise(
         points.append(np.stack([a, targets[row, a]], axis=1))
     matchings = Matchings.from_arrays(np.concatenate(objects), np.concatenate(points), seen.sum(axis=1))
     return matchings, np.concatenate(labels)
-
-
-def _three(rng: Rng = None) -> Problem:
-    return synthetic(25, 3, 0.8, 0.3, rng=rng)
-
-
-SHAPES: dict[str, Callable[..., Problem]] = {
-    "ring": ring,
-    "ring .5": partial(ring, error=0.5),
-    "window": window,
-    "crowd": crowd,
-    "large": large,
-    "large 500": partial(large, 500),
-    "large 250": partial(large, 250),
-    "three": _three,
-    "rogue": rogue,
-    "twins": twins,
-    "weighted": weighted,
-    "uneven points": uneven,
-    "uneven objects": partial(uneven, of="objects"),
-    "networks": partial(networks, weights=False),
-    "networks weighted": networks,
-    "video": video,
-}
-"""The problems of the benchmark: call one with ``rng=seed``."""
