@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.sync.tracks.keypoints import find_keypoints
+from stiefelsync.sync.keypoints import find_keypoints
 
 SCENES = ("fountain-P11", "entry-P10")
 NOISE = (0.25, 0.5, 1.0, 2.0)

@@ -21,8 +21,8 @@ from benchmarks.pose_databases import SCENES, make
 from benchmarks.poses import RAW, VERIFIED, larger_side
 from benchmarks.true_cameras import cameras, true_matches
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.matching.doubt import doubt
-from stiefelsync.matching.neighbour_support import neighbour_support
+from stiefelsync.positions.doubt import doubt
+from stiefelsync.positions.neighbours import neighbour_support
 
 HARMS = (0.0, 1.0, 1.5, 2.0, 3.0)
 DATABASES = ("verified", "raw", "rewired20", "ratio95")

@@ -21,7 +21,7 @@ from benchmarks.poses import VERIFIED, larger_side
 from benchmarks.true_cameras import cameras, true_matches
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.matching.graph import connected
-from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support
+from stiefelsync.positions.neighbours import is_smooth, neighbour_support
 
 METHODS = ("accurate", "fast", "tracks")
 COUNTS = (3, 4, 6)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.matching.copies import merge_near
-from stiefelsync.matching.neighbour_support import neighbour_support
+from stiefelsync.positions.duplicate_keypoints import merge_near
+from stiefelsync.positions.neighbours import neighbour_support
 
 THRESHOLD = 6.0  # pixels between a point and the true epipolar line of its match
 NEAR = 10.0  # pixels within which COLMAP's global mapper takes two keypoints of a track for one

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.sync.tracks.keypoints import find_keypoints
+from stiefelsync.sync.keypoints import find_keypoints
 
 __all__ = ["DATABASES", "SCENES", "make", "rewire", "shuffle_out", "thin"]
 

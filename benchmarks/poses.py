@@ -29,7 +29,7 @@ from benchmarks.pose_databases import DATABASES, SCENES, make, shuffle_out, thin
 from benchmarks.pose_records import Cell, controls, load, plot, table, verdicts
 from benchmarks.true_cameras import auc, cameras, pose_errors, true_matches
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.matching.refinement import refine_positions
+from stiefelsync.positions.refinement import refine_positions
 
 MAPPERS = ("incremental", "global")
 DRAWS = range(1, 5)
@@ -287,7 +287,7 @@ def refinements(data: Path) -> None:
 
     for scene, neighbours, mapper in product(("fountain", "entry"), (4, 8, 16, 32), MAPPERS):
         by = partial(refine_positions, neighbours=neighbours)
-        with patch("stiefelsync.io.colmap_positions.refine_positions", by):
+        with patch("stiefelsync.io.colmap.positions.refine_positions", by):
             figures = run(data, Cell(scene, "grid8", "refined", mapper, 0))
         print(scene, mapper, f"{neighbours} neighbours: {figures['auc1']:.3f}", flush=True)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from stiefelsync import torch as torch
     from stiefelsync.cleaning import Cleaned, clean
     from stiefelsync.errors import ConvergenceWarning, FormatError, InputError, MissingExtraError, StiefelSyncError
+    from stiefelsync.inspection import Inspection, inspect
     from stiefelsync.matching.difference import Counts, Difference, difference
-    from stiefelsync.matching.inspection import Inspection, inspect
     from stiefelsync.matching.matchings import Matchings
     from stiefelsync.matching.metrics import CycleError, Score, cycle_error, score
     from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
@@ -82,7 +82,7 @@ _HOMES = {
     "cleaning": ("Cleaned", "clean"),
     "errors": ("ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError"),
     "matching.difference": ("Counts", "Difference", "difference"),
-    "matching.inspection": ("Inspection", "inspect"),
+    "inspection": ("Inspection", "inspect"),
     "matching.matchings": ("Matchings",),
     "matching.metrics": ("CycleError", "Score", "cycle_error", "score"),
     "matching.universe": ("UniverseEstimate", "estimate_universe"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
-from stiefelsync.io.colmap_verify import can_verify
+from stiefelsync.io.colmap.verify import can_verify
 from stiefelsync.io.dispatch import as_path, detect, find, load, read, write_content
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
@@ -23,12 +23,12 @@ from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import is_smooth, neighbour_support
+from stiefelsync.positions.neighbours import is_smooth, neighbour_support
 from stiefelsync.report import page
+from stiefelsync.sync.changes import carry_over
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import choose, synchronise
-from stiefelsync.sync.tracks.changes import carry_over
 
 __all__ = ["Cleaned", "clean"]
 

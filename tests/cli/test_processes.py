@@ -23,7 +23,7 @@ PROGRAM = Path(sys.executable).with_name("stiefelsync")
 SLOW = """
 import sys, time
 import numpy as np
-import stiefelsync.io.colmap as colmap
+import stiefelsync.io.colmap.database as colmap
 from stiefelsync.cli import main
 
 def rest(*_, **__):

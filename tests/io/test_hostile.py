@@ -17,7 +17,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from stiefelsync import FormatError, InputError, Matchings, io
-from stiefelsync.io import colmap
+from stiefelsync.io.colmap import database as colmap
 from stiefelsync.io.sparse_arrays import from_parts
 from tests.io.colmap_schemas import build, pair_id
 

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from stiefelsync import FormatError, InputError, Matchings, io, synchronise
+from stiefelsync.inspection import inspect
 from stiefelsync.io import colmap, sqlite
-from stiefelsync.matching.copies import representatives
 from stiefelsync.matching.graph import conflicts
-from stiefelsync.matching.inspection import inspect
+from stiefelsync.positions.duplicate_keypoints import representatives
 from tests.io.colmap_schemas import SCHEMAS, build, dump, pair_id
 from tests.io.problems import problems
 
@@ -464,7 +464,7 @@ def test_interrupted_write(tmp_path, database, monkeypatch):
         copy.execute(f"DELETE FROM {target}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(colmap, "_apply", interrupt)
+    monkeypatch.setattr(colmap.database, "_apply", interrupt)
     with pytest.raises(KeyboardInterrupt):
         io.write(CLEAN, tmp_path / "clean.db", like=database, force=True)
     assert digest(database.parent) == before

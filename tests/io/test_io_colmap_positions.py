@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from stiefelsync import FormatError, Matchings, clean, io
 from stiefelsync.cli.app import app
-from stiefelsync.matching.refinement import refine_positions
+from stiefelsync.positions.refinement import refine_positions
 from tests.io.colmap_schemas import build
 
 N = 60

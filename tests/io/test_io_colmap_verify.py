@@ -12,7 +12,7 @@ import pytest
 
 from stiefelsync import Matchings, clean, io
 from stiefelsync.errors import InputError
-from stiefelsync.io import colmap_advice
+from stiefelsync.io.colmap import advice as colmap_advice
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from stiefelsync import io, synchronise
 from stiefelsync.errors import FormatError, InputError
-from stiefelsync.sync.tracks.keypoints import find_keypoints
+from stiefelsync.sync.keypoints import find_keypoints
 
 
 def scene(noise: float, *, k: int = 5, n: int = 60, seed: int = 0, seen: float = 0.8):

@@ -7,8 +7,8 @@ import pytest
 
 from stiefelsync import InputError, Matchings, datasets, score, synchronise
 from stiefelsync.datasets import shapes
+from stiefelsync.sync.changes import carry_over, changed_points, newcomers
 from stiefelsync.sync.extend import ExtendDetails
-from stiefelsync.sync.tracks.changes import carry_over, changed_points, newcomers
 
 
 def _scene(wrong: float = 0.3, *, named: bool = False) -> tuple[Matchings, np.ndarray]:

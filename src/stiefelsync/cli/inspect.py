@@ -13,7 +13,7 @@ from stiefelsync.cli.options import Features, Format, Input, Json, Options, Quie
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
-from stiefelsync.matching.inspection import Inspection, inspect
+from stiefelsync.inspection import Inspection, inspect
 
 __all__ = ["run"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from stiefelsync.distributed import steps
+from stiefelsync.distributed.solve_in_groups import Run
 from stiefelsync.errors import InputError
-from stiefelsync.sync.tracks import pieces
-from stiefelsync.sync.tracks.grouped import Run
 
 __all__ = ["fingerprint", "forget", "keeping"]
 
@@ -122,7 +122,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def _load(path: Path) -> Any:
     with np.load(path, allow_pickle=False) as archive:
-        kind = getattr(pieces, str(archive["kind"]))
+        kind = getattr(steps, str(archive["kind"]))
         values = {name: archive[name] for name in archive.files if name != "kind"}
     return kind(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
 

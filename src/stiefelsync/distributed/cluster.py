@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from stiefelsync.distributed.groups import Part
+from stiefelsync.distributed.solve_in_groups import Run
 from stiefelsync.errors import InputError, MissingExtraError
-from stiefelsync.sync.tracks.grouped import Run
-from stiefelsync.sync.tracks.groups import Part
 
 __all__ = ["cluster", "on_workers"]
 

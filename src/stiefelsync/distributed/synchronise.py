@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.distributed.checkpoint import fingerprint, forget, keeping
 from stiefelsync.distributed.cluster import on_workers
+from stiefelsync.distributed.groups import check_groups, group_by_overlap
+from stiefelsync.distributed.solve_in_groups import Run, in_turn, solve_in_groups
 from stiefelsync.distributed.sources import open_source
+from stiefelsync.distributed.steps import InMemory, Source
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.files import replacing
 from stiefelsync.io.parquet import write_labels
@@ -21,10 +24,7 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Stopwatch
 from stiefelsync.sync.outcome import Outcome
 from stiefelsync.sync.result import Synchronisation
-from stiefelsync.sync.tracks.grouped import Run, in_turn, solve_in_groups
-from stiefelsync.sync.tracks.groups import check_groups, group_by_overlap
 from stiefelsync.sync.tracks.numbers import Numbers
-from stiefelsync.sync.tracks.pieces import InMemory, Source
 
 __all__ = ["GROUP", "Labelling", "synchronise"]
 

@@ -22,7 +22,7 @@ from stiefelsync.stiefel.result import State
 from stiefelsync.stiefel.secondary import sparsity
 from stiefelsync.stiefel.solve import sparse_stiefel
 from stiefelsync.stiefel.subspace import dominant_subspace
-from stiefelsync.sync.methods.subgradient import SubgradientDetails
+from stiefelsync.sync.methods.rivals.subgradient import SubgradientDetails
 from stiefelsync.sync.rounding import project
 from stiefelsync.sync.synchronise import synchronise
 

@@ -29,7 +29,7 @@ from stiefelsync.io.hdf5 import Datasets, is_hdf5, opened
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.matching._typed import typed
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.tracks.keypoints import find_keypoints
+from stiefelsync.sync.keypoints import find_keypoints
 
 __all__ = ["CORRESPONDENCES", "from_correspondences"]
 
@@ -46,7 +46,7 @@ LEAST_SCORE = 1e-6  # a correspondence of score 0 is still one, and weights are 
 def from_correspondences(correspondences: Mapping[tuple[str, str], ArrayLike]) -> Matchings:
     """Build keypoints and matches from ``{(name_a, name_b): (K, 4) or (K, 5)}``, rows x_a, y_a, x_b, y_b[, score].
 
-    As :func:`~stiefelsync.sync.tracks.keypoints.find_keypoints`, with the names of images instead of numbers.
+    As :func:`~stiefelsync.sync.keypoints.find_keypoints`, with the names of images instead of numbers.
 
     Examples
     --------

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, MissingExtraError
-from stiefelsync.matching.inspection import are_normalised
+from stiefelsync.positions.units import are_normalised
 from stiefelsync.report.viewer import in_pixels
 
 try:

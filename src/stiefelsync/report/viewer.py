@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.difference import Difference
-from stiefelsync.matching.inspection import are_normalised
+from stiefelsync.positions.units import are_normalised
 
 __all__ = ["PairTable", "choose_pairs", "encode", "frame", "in_pixels", "pack_objects", "pack_pairs"]
 

@@ -12,6 +12,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.threads import one_blas_thread
+from stiefelsync.sync.changes import Carried, carry_over, changed_points, newcomers
 from stiefelsync.sync.likelihood.large_objects import large_objects
 from stiefelsync.sync.likelihood.newcomers import label_newcomers
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
@@ -19,7 +20,6 @@ from stiefelsync.sync.methods.tracks import check_ranges, prepare
 from stiefelsync.sync.outcome import Details, Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
-from stiefelsync.sync.tracks.changes import Carried, carry_over, changed_points, newcomers
 from stiefelsync.sync.tracks.grow import Tracks, grow_clusters, split
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.numbers import Numbers

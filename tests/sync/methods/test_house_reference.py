@@ -16,7 +16,7 @@ from stiefelsync.matching.metrics import objective, score
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.method import METHODS
-from stiefelsync.sync.methods import subgradient
+from stiefelsync.sync.methods.rivals import subgradient
 
 pytestmark = pytest.mark.data
 

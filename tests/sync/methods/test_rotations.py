@@ -15,8 +15,8 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.secondary import gradient_matrix, secondary
 from stiefelsync.stiefel.subspace import dominant_subspace
 from stiefelsync.sync.method import METHODS
-from stiefelsync.sync.methods import subgradient
 from stiefelsync.sync.methods._trust_regions import rotate_by_trust_regions
+from stiefelsync.sync.methods.rivals import subgradient
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

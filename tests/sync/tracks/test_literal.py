@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, datasets
+from stiefelsync.distributed.contracted import _conflicted
+from stiefelsync.sync.changes import carry_over
 from stiefelsync.sync.method import Progress
 from stiefelsync.sync.tracks import rules
-from stiefelsync.sync.tracks.changes import carry_over
 from stiefelsync.sync.tracks.clusters import Quotient, _broken
-from stiefelsync.sync.tracks.contracted import _conflicted
 from stiefelsync.sync.tracks.grow import _clusters, grow_by_weight
 from stiefelsync.sync.tracks.join import _Matches, join
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
-from stiefelsync.matching import doubt as doubts
-from stiefelsync.matching.copies import resolution
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.matching.neighbour_support import neighbour_support, weighed
+from stiefelsync.positions import doubt as doubts
+from stiefelsync.positions.grid import resolution
+from stiefelsync.positions.neighbours import neighbour_support, weighed
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.clusters import pieces
@@ -80,7 +80,7 @@ def tracks(
     that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.tracks.join.join`).
 
     Finally the matches inside tracks are judged by third objects, by their neighbours, and by the pair of objects they
-    belong to (:func:`~stiefelsync.matching.doubt.doubt`). Tracks that only doubtful ones hold together fall apart; so
+    belong to (:func:`~stiefelsync.positions.doubt.doubt`). Tracks that only doubtful ones hold together fall apart; so
     do those that only hopeless pairs of objects hold together. Where positions lie on a grid coarser than a thousandth
     of the extent, neighbours tell too little of single matches, and only such pairs are doubted.
 

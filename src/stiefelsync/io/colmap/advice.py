@@ -1,0 +1,61 @@
+"""How a COLMAP database is best dealt with, as far as one look at it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stiefelsync.errors import counted
+from stiefelsync.io.sqlite import snapshot
+from stiefelsync.positions.grid import resolution
+
+__all__ = ["advice"]
+
+LEAST_CELL = 2.0
+"""Grids finer than this, in pixels, are not worth a word: detectors that round to whole pixels are off by less."""
+_BEFORE = "before_verification=True"
+_NOTHING = (np.zeros((3, 3)).tobytes(), np.eye(3).tobytes())  # matrices that say nothing
+
+
+def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
+    """Return sentences on what speaks for verification or for moving keypoints, where `options` do not ask for it.
+
+    COLMAP's own verification leaves a matrix F, E or H in every row that passed. Rows without any were put there by
+    other programs, and so were identity matrices. Whether keypoints lie on a grid is told from the image with most.
+
+    Where nothing speaks for either, matches can stay as they are for COLMAP's global mapper: it takes rotations from
+    the geometries, drops tracks that contradict themselves and adjusts no point that fewer than three images see.
+    """
+    with snapshot(path) as connection:
+        rows = connection.execute("SELECT F, E, H FROM two_view_geometries WHERE rows > 0").fetchall()
+        raw = connection.execute("SELECT count(*) FROM matches WHERE rows > 0").fetchone()[0]
+        largest = connection.execute("SELECT rows, data FROM keypoints ORDER BY rows DESC LIMIT 1").fetchone()
+    bare = sum(
+        not any(isinstance(part, bytes) and len(part) == 72 and part not in _NOTHING for part in row) for row in rows
+    )
+    said = []
+    if "verify" in options:
+        pass
+    elif bare:
+        told = f"{bare:,} of {counted(len(rows), 'pair')} with verified matches have no geometry: nobody verified them."
+        recipe = f"Clean the raw matches before verification ({_BEFORE}), then verify."
+        said.append(f"{told} {recipe if raw else 'Put the matches into the table matches and verify them.'}")
+    elif raw and not rows:
+        said.append(f"Only raw matches: verify them, and clean them before that if it is worth it ({_BEFORE}).")
+    if largest is not None and largest[0] and not options.get("refine"):
+        at = np.frombuffer(largest[1], dtype="<f4").reshape(largest[0], -1)[:, :2]
+        cell = float(resolution(at, np.array([len(at)]))[0])
+        if cell >= LEAST_CELL:
+            said.append(
+                f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=True moves those of the"
+                " copy to where the matches around them put them, for better cameras."
+            )
+    if rows and not (said or "verify" in options or options.get("refine") or options.get("source") == "matches"):
+        said.append(
+            "COLMAP has verified every pair: cleaning helps its incremental mapper; the cameras of its global one"
+            " hardly change, for which the matches can stay as they are."
+        )
+    return said

@@ -1,0 +1,364 @@
+"""COLMAP databases, schemas 3.6 to 4.2, read and written with the standard library's sqlite3.
+
+Reconstruction reads `two_view_geometries` only; `matches` are what verification starts from. The original is never
+touched: the output is a copy in which only the rows that change are changed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
+from stiefelsync.io.colmap.advice import advice
+from stiefelsync.io.colmap.create import create
+from stiefelsync.io.colmap.positions import move_keypoints, with_refined
+from stiefelsync.io.colmap.tables import (
+    MAX_IMAGES,
+    TABLES,
+    Database,
+    Images,
+    Rows,
+    check_triggers,
+    load_images,
+    load_rows,
+)
+from stiefelsync.io.colmap.tables import check_tables as _check_tables
+from stiefelsync.io.colmap.verify import verify as run_verification
+from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
+from stiefelsync.matching._canonical import OneToMany
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.positions.duplicate_keypoints import representatives
+
+__all__ = ["COLMAP", "MAX_IMAGES", "TABLES", "check_same_table", "next_command"]
+
+DEGENERATE, UNCALIBRATED = 1, 3  # values of the column `config`; COLMAP's mappers skip rows of 0 and 1
+
+Int64s = NDArray[np.int64]
+
+
+def read(
+    path: Path, *, one_to_many: OneToMany = "repair", source: str | None = None, merge_px: float = 0.0
+) -> Matchings:
+    """Read the matches, keypoint positions and image names of a COLMAP database.
+
+    Parameters
+    ----------
+    one_to_many
+        COLMAP 3.13 and newer allow one-to-many matches; the first partner is kept and the rest is counted in
+        ``Matchings.repair``, or with "error" refused. What only merging makes one-to-many is repaired in either case.
+    source : {"two_view_geometries", "matches"}
+        Verified or raw matches; None takes the verified ones if there are any.
+    merge_px
+        Take keypoints of one image no farther apart than this for one point where a chain of matches connects them,
+        as :func:`~stiefelsync.positions.duplicate_keypoints.merge_near` does.
+    """
+    return load(path, one_to_many=one_to_many, source=source, merge_px=merge_px)[0]
+
+
+def load(
+    path: Path, *, one_to_many: OneToMany = "repair", source: str | None = None, merge_px: float = 0.0
+) -> tuple[Matchings, Database]:
+    """Return what :func:`read` does, and the tables, for writing a changed copy."""
+    with snapshot(path) as connection:
+        found = _database(connection, path, source)
+    images, rows = found.images, found.rows
+    about: dict[str, Any] = {"names": images.names, "coordinates": images.coordinates}
+    plain = Matchings.from_arrays(rows.objects, rows.indices, images.sizes, **about, one_to_many=one_to_many)
+    if not merge_px:
+        return plain, found
+    stands = representatives(images.coordinates, images.sizes, rows.ends, merge_px)
+    points = stands[rows.ends] - images.offsets[rows.objects]
+    return Matchings.from_arrays(rows.objects, points, images.sizes, **about, one_to_many="repair"), found
+
+
+def _database(connection: sqlite3.Connection, path: Path, source: str | None, earlier: object = None) -> Database:
+    """Return the images, and the matches of the table asked for; None takes the verified ones if there are any.
+
+    What an earlier reading found is returned as it is, if it is of the same file and this has not changed since.
+    """
+    if source is not None and source not in TABLES:
+        raise unknown_name("source", source, TABLES)
+    state = state_of(path.resolve())
+    if isinstance(earlier, Database) and (earlier.path, earlier.asked, earlier.state) == (path, source, state):
+        return earlier
+    _check_tables(connection, path)
+    images = load_images(connection, path)
+    for table in TABLES if source is None else (source,):
+        rows = load_rows(connection, table, images, path)
+        if len(rows.indices):
+            break
+    return Database(path, state, source, table, images, rows)
+
+
+def check_same_table(before: Path, after: Path) -> None:
+    """Raise :class:`InputError` if what is read by default of two databases cannot be compared.
+
+    That is verified matches of the one and raw ones of the other, or where pairs with verified matches before have no
+    such row after: ``target="matches"`` leaves them so, to be verified again.
+    """
+    rows = []
+    for path in (before, after):
+        with snapshot(path) as connection:
+            _check_tables(connection, path)
+            rows.append(dict(connection.execute(f"SELECT pair_id, rows FROM {TABLES[0]}").fetchall()))
+    old, new = (TABLES[0] if any(counts.values()) else TABLES[1] for counts in rows)
+    waiting = len({pair for pair, count in rows[0].items() if count} - rows[1].keys())
+    if waiting:
+        raise InputError(
+            f"{waiting:,} pairs that are verified in {before} are still to be verified in {after}; "
+            "compare the raw matches of both with source='matches'",
+            setting="source",
+        )
+    if old != new:
+        raise InputError(
+            f"of {before} the table {old} would be read and of {after} {new}; "
+            f"name the same for both with source='{old}'",
+            setting="source",
+        )
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write(
+    content: Content,
+    path: Path,
+    *,
+    like: Path | None,
+    source: str | None = None,
+    target: str | None = None,
+    merge_px: float = 0.0,
+    refine: bool = False,
+    verify: bool = False,
+    cameras: str | Path | None = None,
+    photos: str | Path | None = None,
+    shift: float = 0.0,
+) -> Written | None:
+    """Write a copy of the database `like` with only those matches that the content holds, and count them.
+
+    If `like` is not a database, a new one is written, of raw matches (:func:`~stiefelsync.io.colmap.create.create`).
+
+    Parameters
+    ----------
+    source : {"two_view_geometries", "matches"}
+        The table the matches were read from; None is what it is in reading.
+    target : {"two_view_geometries", "matches"}
+        Which table to filter: the verified matches, ready for reconstruction, or the raw ones, whose verified
+        counterpart is then dropped wherever they changed, to be verified again. None takes the one they were read from.
+    merge_px
+        The distance the matches were read with. Matches are kept by the points that stand for their ends, so several
+        copies of a keypoint may stay in one track.
+    refine
+        Whether keypoints that lie on a grid are moved to where their matches and those around them put them
+        (:func:`~stiefelsync.positions.refinement.refine_positions`). Others stay where they are.
+    verify
+        Whether COLMAP (pycolmap) verifies all raw matches that are written.
+    cameras, photos, shift
+        Of a new database: a CSV file of cameras, a folder of photographs, what to add to positions.
+
+    Notes
+    -----
+    A pair that loses all its matches keeps an empty row (of `config` degenerate), as COLMAP itself leaves for a pair
+    that failed verification, so that no later step matches it anew. With ``add=True`` matches of the content that the
+    table does not have are appended; a pair that had no verified match gets `config` uncalibrated and no geometry,
+    because COLMAP passes over the rows it calls undefined or degenerate.
+    """
+    if target is not None and target not in TABLES:
+        raise unknown_name("target", target, TABLES)
+    if like is None or not is_sqlite(like):
+        matchings = with_refined(content.matchings) if refine else content.matchings
+        create(matchings, path, cameras=cameras, photos=photos, shift=shift)
+        if verify:
+            run_verification(path, read(path, source="matches"))
+        return None
+    for name, value in (("cameras", cameras), ("photos", photos), ("shift", shift)):
+        if value:
+            raise InputError(f"option {name} is for a new database; this one is a copy of {like}")
+    with snapshot(like) as original:
+        known = _database(original, like, source, content.original)
+        check_triggers(original, like, (*TABLES, "keypoints"))
+        images, source, given = known.images, known.table, known.rows
+        fitted = _fitted(content, images, like)
+        target = target or source
+        rows = given if target == source else load_rows(original, target, images, like)
+        stands = np.arange(len(images.coordinates))
+        if merge_px:  # as they were read
+            stands = representatives(images.coordinates, images.sizes, given.ends, merge_px)
+        changed, written = _changes(rows, fitted, images, stands)
+        try:
+            with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+                distrust(copy)
+                copy.execute("PRAGMA synchronous = OFF")  # the finished file is flushed once
+                original.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+                copy.execute("BEGIN IMMEDIATE")
+                dropped = _apply(copy, target, changed)
+                moved = move_keypoints(copy, images, load_rows(copy, target, images, like)) if refine else 0
+                copy.execute("COMMIT")
+        except sqlite3.Error as error:  # of the copy: the original was read to the end above
+            raise OSError(0, str(error)) from error
+    if verify:
+        run_verification(path, read(path, source="matches"))
+    to_verify = 0 if verify else dropped
+    return replace(written, source=source, target=target, to_verify=to_verify, merged=merge_px, moved=moved)
+
+
+def _fitted(content: Content, images: Images, like: Path) -> Content:
+    """Return the content on all keypoints of the database, or say why it does not belong there.
+
+    Some formats put images into another order and forget the keypoints after an image's last matched one. So images
+    are found by name, and may have fewer keypoints than in the database; without names they must be equal in size.
+    """
+    given, wrong = content.matchings, f"these matches are not about the keypoints of {like}"
+    if given.names is None:
+        if not np.array_equal(given.sizes, images.sizes):
+            raise InputError(f"{wrong}: the images or their sizes differ")
+        return content
+    if list(given.names) == images.names and np.array_equal(given.sizes, images.sizes):
+        return content
+    names = names_of(given)
+    for name in sorted({*names} ^ {*images.names})[:1]:
+        raise InputError(f"{wrong}: {'the database has no' if name in names else 'they have no'} image {name!r}")
+    number = {name: i for i, name in enumerate(images.names)}
+    place = np.array([number[name] for name in names], dtype=np.int64)
+    for i in np.flatnonzero(given.sizes > images.sizes[place])[:1]:
+        raise InputError(f"{wrong}: {names[i]!r} has {images.sizes[place[i]]:,} of them, not {given.sizes[i]:,}")
+    labels = None
+    if content.labels is not None:
+        shift = (images.offsets[place] - given.offsets[:-1])[given.point_objects]
+        labels = np.full(int(images.sizes.sum()), -1, dtype=np.int64)
+        labels[np.arange(given.n_points) + shift] = content.labels
+    objects = place[given.pair_objects][given.match_pairs]
+    return replace(content, matchings=Matchings.from_arrays(objects, given.indices, images.sizes), labels=labels)
+
+
+def _changes(
+    rows: Rows, content: Content, images: Images, stands: Int64s
+) -> tuple[dict[int, tuple[NDArray[np.uint32], bool]], Written]:
+    """Return the new matches of every pair whose matches change and whether some were added, by pair id; and counts."""
+    ends = rows.ends
+    weight = np.array([len(stands), 1])
+    keep = content.holds(stands[ends])
+    first = np.zeros(len(keep), dtype=bool)  # of the same match given twice
+    first[np.unique(ends @ weight, return_index=True)[1]] = True
+    keep &= first
+    row = np.repeat(np.arange(len(rows.pair_ids)), np.diff(rows.start))
+    touched = set(row[~keep].tolist())
+    extra: dict[int, NDArray[Any]] = {}
+    held = np.sort(stands[ends[keep]] @ weight)
+    held = held[np.append(True, held[1:] != held[:-1])[: len(held)]]  # np.unique counts by hashes, ten times as slowly
+    if content.add:
+        new = ~np.isin(content.matchings.match_keys, held)
+        pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
+        pair_of, indices = pairs[content.matchings.match_pairs[new]], content.matchings.indices[new]
+        bounds = np.flatnonzero(np.diff(pair_of)) + 1
+        extra = {
+            int(pair_of[at]): block
+            for at, block in zip([0, *bounds], np.split(indices, bounds), strict=True)
+            if len(block)
+        }
+    number = {int(pair_id): r for r, pair_id in enumerate(rows.pair_ids)}
+    changed = {}
+    for pair_id in sorted({int(rows.pair_ids[r]) for r in touched} | extra.keys()):
+        old = np.empty((0, 2), dtype=np.int64)
+        if pair_id in number:
+            span = slice(*rows.start[number[pair_id] : number[pair_id] + 2])
+            old = rows.indices[span][keep[span]]
+        changed[pair_id] = np.concatenate([old, extra.get(pair_id, old[:0])]).astype("<u4"), pair_id in extra
+    return changed, Written(len(keep), int(keep.sum()), len(held), sum(map(len, extra.values())))
+
+
+def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArray[np.uint32], bool]]) -> int:
+    """Write the new matches of pairs; return of how many the verified ones were dropped."""
+    dropped = 0
+    for pair_id, (block, added) in changed.items():
+        values = (len(block), block.tobytes(), pair_id)
+        new = not copy.execute(f"UPDATE {target} SET rows = ?, cols = 2, data = ? WHERE pair_id = ?", values).rowcount
+        if target == "matches":
+            if new:
+                copy.execute("INSERT INTO matches (rows, data, pair_id, cols) VALUES (?, ?, ?, 2)", values)
+            verified = "FROM two_view_geometries WHERE pair_id = ?"
+            dropped += copy.execute(f"SELECT count(*) {verified} AND rows > 0", (pair_id,)).fetchone()[0]
+            copy.execute(f"DELETE {verified}", (pair_id,))
+            continue
+        if new:
+            insert = f"INSERT INTO {target} (rows, data, pair_id, cols, config) VALUES (?, ?, ?, 2, {UNCALIBRATED})"
+            copy.execute(insert, values)
+        elif added:
+            raised = f"UPDATE {target} SET config = {UNCALIBRATED} WHERE pair_id = ? AND config <= {DEGENERATE}"
+            copy.execute(raised, (pair_id,))
+        elif not len(block):
+            copy.execute(f"UPDATE {target} SET config = {DEGENERATE} WHERE pair_id = ?", (pair_id,))
+    return dropped
+
+
+def next_command(path: str | Path, *, target: str | None = None, images: str | Path = "images") -> str:
+    """Return what to type next to reconstruct from a database written here.
+
+    Parameters
+    ----------
+    target : {"two_view_geometries", "matches"}
+        The table that was written; after "matches" these are to be verified first. None looks into the database, if
+        there is one: whether it has raw matches that were never verified, or no verified ones at all.
+
+    Examples
+    --------
+    >>> print(next_command("clean.db"))
+    mkdir -p sparse && colmap mapper --database_path clean.db --image_path images --output_path sparse
+    """
+    if target is not None and target not in TABLES:
+        raise unknown_name("target", target, TABLES)
+    database, folder = shlex.quote(str(path)), shlex.quote(str(images))
+    mapper = f"colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
+    first = _unverified(Path(path)) if target is None else target == "matches"
+    verify = f"colmap geometric_verifier --database_path {database} && " if first else ""
+    return f"{verify}mkdir -p sparse && {mapper}"
+
+
+def _unverified(path: Path) -> bool:
+    """Return whether a database has pairs to verify: verification leaves a row even of a pair that fails."""
+    if not path.exists():
+        return False
+    with snapshot(path) as connection:
+        _check_tables(connection, path)
+        verified, raw = (dict(connection.execute(f"SELECT pair_id, rows FROM {table}").fetchall()) for table in TABLES)
+    waiting = {pair for pair, count in raw.items() if count}
+    return bool(waiting - verified.keys()) or bool(waiting and not any(verified.values()))
+
+
+def _go_on(path: Path, written: Written | None, images: Path | None) -> str:
+    """Return what to type next after writing a database."""
+    # Raw matches may have been verified since.
+    target = None if written is None or written.target == "matches" else written.target
+    return next_command(path, target=target, images="IMAGES" if images is None else images)
+
+
+COLMAP = register(
+    Format(
+        "colmap",
+        "COLMAP database: verified or raw matches",
+        (".db", ".sqlite", ".sqlite3"),
+        is_sqlite,
+        read,
+        write,
+        partial(losses, where="A COLMAP database", weights=False),
+        adds=False,
+        copies=True,
+        photographs=True,
+        load=load,
+        next_command=_go_on,
+        check_comparable=check_same_table,
+        files=("cameras",),
+        advice=advice,
+    )
+)

@@ -1,0 +1,59 @@
+"""Verification by COLMAP itself, where pycolmap is installed."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from stiefelsync.errors import MissingExtraError
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.positions.grid import resolution
+
+__all__ = ["can_verify", "verify"]
+
+MAX_ERROR = 4.0  # pixels: COLMAP's own tolerance
+_OF_CELL = 0.75  # positions rounded to cells of 8 px are verified to within 6
+
+
+def can_verify() -> bool:
+    """Return whether pycolmap is installed."""
+    return find_spec("pycolmap") is not None
+
+
+def verify(path: Path, matchings: Matchings) -> None:
+    """Verify all raw matches of a database anew, in place, to within 4 pixels or what a grid of positions needs.
+
+    Parameters
+    ----------
+    matchings
+        Its raw matches, with names and positions.
+    """
+    try:
+        import pycolmap
+    except ImportError:
+        raise MissingExtraError("verifying matches", "pycolmap", "colmap") from None
+    assert matchings.names is not None
+    cells = np.zeros(1) if matchings.coordinates is None else resolution(matchings.coordinates, matchings.sizes)
+    options = pycolmap.TwoViewGeometryOptions()
+    options.ransac.max_error = max(MAX_ERROR, _OF_CELL * float(np.median(cells)))
+    options.ransac.random_seed = 0
+    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, pycolmap.logging.Level.ERROR.value
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            pairs = Path(folder) / "pairs.txt"
+            names = matchings.names
+            text = "".join(f"{names[i]} {names[j]}\n" for i, j in matchings.pair_objects)
+            pairs.write_text(text, encoding="utf-8")
+            with closing(sqlite3.connect(path)) as database, database:
+                database.execute("DELETE FROM two_view_geometries")
+            pycolmap.verify_matches(path, pairs, options)
+    finally:
+        pycolmap.logging.minloglevel = level
+    with closing(sqlite3.connect(path)) as database:  # pycolmap leaves a log beside the file
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.execute("PRAGMA journal_mode = DELETE")

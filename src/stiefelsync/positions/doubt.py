@@ -1,0 +1,369 @@
+"""Which matches, and which pairs of objects, deserve doubt: third objects and neighbours as witnesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.kernels import call
+from stiefelsync.matching.matchings import Matchings
+
+__all__ = ["Doubt", "Witnesses", "doubt", "witnesses"]
+
+Ints = NDArray[np.int64]
+Counts = NDArray[np.int32]
+Levels = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+HOPELESS = 0.15
+"""A pair of objects is hopeless if more than this share of what is left of it is wrong by estimate."""
+CLEAN = 1 / 150
+"""Estimated share of wrong matches among those kept, below which single ones are not doubted."""
+_UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md
+_FEW = 100  # matches that cycles could contradict, below which their rates say nothing
+_LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
+_CELLS = 4096  # of support, to sort few
+_PRIOR = 1.0  # contradictions added to those found and those expected, so that few matches say little
+_MOST = 2**30  # matches whose ends 32 bits can count
+_LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """What third objects say on every match (x, y); each shape (M,) int32.
+
+    Attributes
+    ----------
+    agree
+        Third objects in which x and y have the same partner: triangles of matches.
+    differ
+        Third objects in which they have different partners.
+    silent
+        Third objects compared with both, in which only one of them has a partner.
+    """
+
+    agree: Counts
+    differ: Counts
+    silent: Counts
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Matches and pairs of objects that deserve doubt.
+
+    Attributes
+    ----------
+    matches : (M,) bool
+        Matches among those kept whose odds of being wrong exceed 1 / harm, and all of hopeless pairs.
+    odds : (M,) float64
+        Odds of being wrong, infinite for matches that are not kept.
+    wrong : (P,) float64
+        Estimated share of wrong matches of every pair, those not kept among them.
+    hopeless : (P,) bool
+        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches.
+    """
+
+    matches: Bools
+    odds: Floats
+    wrong: Floats
+    hopeless: Bools
+
+
+def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | None = None) -> Witnesses:
+    """Ask for every match the third objects in which one of its points, or both, have a partner.
+
+    Parameters
+    ----------
+    kept : (M,) bool, optional
+        The matches that count: of others there is nothing to say, and they say nothing.
+    asked : (M,) bool, optional
+        The matches to ask about, all of them by default; of others there is nothing to say, either.
+
+    Notes
+    -----
+    O(Σ (deg x + deg y) log M) over the matches (x, y), in chunks.
+
+    Examples
+    --------
+    Points of four objects; the match between the objects 0 and 1 closes a triangle with object 2, and object 3 knows
+    only the point of object 0.
+
+    >>> problem = Matchings.from_pairs(
+    ...     {(0, 1): [[0, 0]], (0, 2): [[0, 0]], (1, 2): [[0, 0]], (0, 3): [[0, 0]], (1, 3): [[1, 1]]}, [1, 2, 1, 2]
+    ... )
+    >>> found = witnesses(problem)
+    >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
+    ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
+    """
+    found, every = np.zeros((3, matchings.n_matches), dtype=np.int32), np.ones(matchings.n_matches, dtype=bool)
+    count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
+    sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
+    given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count, wanted
+    if matchings.n_matches < _MOST and call("ask_witnesses", *sizes, *map(np.ascontiguousarray, given), *found):
+        return Witnesses(*found)
+    plain = _ask_plainly(matchings if kept is None else matchings.keep(count))
+    found[:, count] = plain.agree, plain.differ, plain.silent
+    return Witnesses(*(found * wanted))
+
+
+def _ask_plainly(matchings: Matchings) -> Witnesses:
+    """Do what :func:`witnesses` does without the kernel."""
+    k, M, ends = max(matchings.n_objects, 1), matchings.n_matches, matchings.endpoints
+    objects = matchings.point_objects.astype(np.int64)
+    key = np.concatenate([ends[:, 0] * k + objects[ends[:, 1]], ends[:, 1] * k + objects[ends[:, 0]]])
+    order = np.argsort(key, kind="stable")
+    key, partner = key[order], np.concatenate([ends[:, 1], ends[:, 0]])[order]
+    degree = np.bincount(ends.ravel(), minlength=matchings.n_points)
+    start = np.cumsum(degree) - degree
+    compared = np.sort(np.sort(matchings.pair_objects.astype(np.int64), axis=1) @ np.array([k, 1]))
+    agree, differ, silent = (np.zeros(M, dtype=np.int32) for _ in range(3))
+    for one in (0, 1):
+        # Every third object with a partner of both points is met from either side; it is counted from the first. Sorted
+        # by the other point, neighbouring questions are about neighbouring places.
+        by = np.argsort(ends[:, 1 - one], kind="stable")
+        x, y = ends[by, one], ends[by, 1 - one]
+        for rows in _chunks(degree[x]):
+            which, at = _ranges(start[x[rows]], degree[x[rows]])
+            third, end = partner[at], y[rows][which]
+            other = np.flatnonzero(third != end)
+            which, third, end = which[other], third[other], end[other]
+            place, there = _find(key, end * k + objects[third])
+            ours, n = by[rows], rows.stop - rows.start
+            if not one:
+                same = there & (partner[place] == third)
+                agree[ours] += np.bincount(which[same], minlength=n)
+                differ[ours] += np.bincount(which[there & ~same], minlength=n)
+            alone = np.flatnonzero(~there)
+            a, b = objects[end[alone]], objects[third[alone]]
+            known = _find(compared, np.minimum(a, b) * k + np.maximum(a, b))[1]
+            silent[ours] += np.bincount(which[alone[known]], minlength=n)
+    return Witnesses(agree, differ, silent)
+
+
+def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0, estimates: bool = True) -> Doubt:
+    """Estimate how likely every match is wrong, from how often matches like it contradict the others.
+
+    Wrong matches are found by contradiction, and only some of them: a wrong match into a point that no other match
+    knows contradicts nothing. Let ρ(s) be the odds of contradiction among matches of support s between points with
+    other matches, made to fall with s, and ρ(∞) those of well-supported matches, which are right. Let λ be how many
+    times more of a pair's matches are contradicted than their supports make expect. For u wrong matches left per
+    one found, and T third objects that confirm a match, each of which halves them, its odds of being wrong are::
+
+        u · (ρ(s) - ρ(∞)) · λ / 2^T
+
+    Matches with odds above ``1 / harm`` are doubtful. Those that no third object could confirm are left alone: they
+    contradict nothing and mappers ignore them. Where few wrong ones are left, only hopeless pairs are doubted: those
+    of which too many matches are wrong even without the doubtful ones.
+
+    Parameters
+    ----------
+    matchings
+        All matches.
+    kept : (M,) bool
+        Those that agree with tracks, or with whatever else was made of them.
+    support : (M,) float64
+        Of :func:`~stiefelsync.positions.neighbours.neighbour_support`; NaN where unknown: such matches are not
+        doubted.
+    harm
+        How many right matches it is worth losing to remove a wrong one.
+    estimates
+        Whether odds and shares are wanted, too. Else third objects are asked only where what they say decides on
+        doubts, which are the same; T counts as 0 elsewhere, and odds and shares are upper bounds.
+
+    Notes
+    -----
+    Cost of :func:`witnesses`, who are never asked where nothing would be doubted whatever they said.
+    With fewer than 100 matches that cycles could contradict nothing is doubted.
+
+    Examples
+    --------
+    Four objects that see the same 40 points; the matches of ten other points have little support, and most of them
+    were contradicted.
+
+    >>> right = np.tile(np.append(np.arange(40), np.full(10, -1)), 4)
+    >>> problem = Matchings.from_labels(right, [50] * 4)
+    >>> wrong = {pair: np.vstack([block, [[t, t] for t in range(40, 50)]]) for pair, block in problem.pairs().items()}
+    >>> problem = Matchings.from_pairs({**wrong, (2, 3): problem.pair(2, 3)}, [50] * 4)
+    >>> few = problem.indices[:, 0] >= 40
+    >>> kept = ~few | (problem.match_pairs == 0)
+    >>> found = doubt(problem, kept, np.where(few, 0.1, 0.8))
+    >>> int(found.matches.sum()), found.wrong.round(2).tolist()
+    (0, [0.0, 0.2, 0.2, 0.2, 0.2, 0.0])
+    """
+    if not 0 < harm < np.inf:
+        raise InputError(f"the harm of a wrong match is {harm}; it must be a positive number")
+    kept, support = np.ascontiguousarray(kept, np.bool_), np.ascontiguousarray(support, np.float64)
+    rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
+    odds = np.where(kept, 0.0, np.inf) if rates is None else _odds(matchings, kept, *rates)
+    if (decisive := _decisive(matchings, kept, odds, harm)) is not None:
+        which = odds > 0 if estimates else decisive
+        judged = _ask(matchings, kept, support, odds, which)
+        least, most = (_wrong(matchings, odds, some)[0].sum() for some in (kept & which, kept))
+        clean = CLEAN * np.count_nonzero(kept)
+        if least < clean <= most:  # those not asked decide
+            judged |= _ask(matchings, kept, support, odds, ~which & (odds > 0))
+            most = _wrong(matchings, odds, kept)[0].sum()
+        judged &= most >= clean
+    hopeless = _mean(matchings, odds, kept & ~(judged & (odds > 1))) > HOPELESS
+    doubtful = judged & (odds * harm > 1)
+    everywhere = _mean(matchings, odds, np.ones_like(kept))
+    return Doubt(kept & (doubtful | hopeless[matchings.match_pairs]), odds, everywhere, hopeless)
+
+
+def _decisive(matchings: Matchings, kept: Bools, odds: Floats, harm: float) -> Bools | None:
+    """Return which matches to ask third objects about, who only lower these odds; None if nothing could be doubted.
+
+    They are those that might be doubtful, all of pairs that might be hopeless, and those of most weight for whether few
+    wrong ones are left.
+    """
+    wrong, counts = _wrong(matchings, odds, kept)
+    hopeless = wrong > HOPELESS * counts
+    if not (counts.any() and wrong.sum() >= CLEAN * counts.sum()) and not hopeless.any():
+        return None
+    pairs = np.repeat(hopeless, np.diff(matchings.pair_start))
+    return np.asarray((odds > 0) & (pairs | (odds > min(CLEAN, 1 / harm))))
+
+
+def _ask(matchings: Matchings, kept: Bools, support: Floats, odds: Floats, which: Bools) -> Bools:
+    """Lower the odds of some matches by the third objects that confirm them; return which of them any could, (M,)."""
+    # Beyond a thousand that is zero, and infinite odds times zero.
+    asked, lower = witnesses(matchings, kept, which), 0.5 ** np.arange(1001)
+    if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
+        odds *= lower.take(np.minimum(asked.agree, 1000))
+    return np.asarray(kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool))
+
+
+def _mean(matchings: Matchings, odds: Floats, which: Bools) -> Floats:
+    """Return the share of some of every pair's matches that is wrong by these odds, 0 where there is none; (P,)."""
+    wrong, counts = _wrong(matchings, odds, which)
+    return wrong / np.maximum(counts, 1)
+
+
+def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, Ints]:
+    """Return how many of some of every pair's matches are wrong by these odds, and how many they are; both (P,)."""
+    P = len(matchings.pair_objects)
+    sums, counts = np.zeros(P), np.zeros(P, dtype=np.int64)
+    if not call("sum_probabilities", P, matchings.pair_start, odds, which, sums, counts):
+        sums[:] = np.bincount(matchings.match_pairs, np.where(which, 1 - 1 / (1 + odds), 0.0), P)
+        counts[:] = np.add.reduceat(which, matchings.pair_start[:-1], dtype=np.int64)
+    return sums, counts
+
+
+def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
+    """Return the odds of every match of being wrong if no third object speaks, infinite if not kept; shape (M,)."""
+    odds, known = np.empty(len(kept)), (matchings.pair_start, level, _UNCAUGHT * rates, surprise)
+    if call("spread_odds", len(surprise), *known, kept, odds):
+        return odds
+    return np.where(kept, known[2].take(level) * surprise[matchings.match_pairs], np.inf)
+
+
+def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, Floats, Floats] | None:
+    """Return the level of every match's support, (M,), ρ(s) - ρ(∞) of every level, and λ, (P,); None if too few speak.
+
+    The last level but one is that of no support at all, the last that of matches whose support is unknown.
+    """
+    speak = _others(matchings, kept)
+    speak &= np.isfinite(support) & (support > 0)
+    if np.count_nonzero(speak & kept) < _FEW:
+        return None
+    borders = np.unique(_quantiles(support.compress(speak & kept)))
+    n = len(borders) + 1
+    level, counts = _graded(support, borders, speak, kept)
+    odds = _contradicted(counts[:n, 1, 1], counts[:n, 1].sum(axis=1))
+    odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
+    expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
+    still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
+    due = _due(matchings, level, np.append(expected, [still, 0.0]))
+    lost = np.add.reduceat((level <= n) & ~kept, matchings.pair_start[:-1], dtype=np.int64)
+    surprise = (lost + _PRIOR) / (due + _PRIOR)
+    return level, np.append(odds, [np.inf, 0.0]), surprise
+
+
+def _due(matchings: Matchings, level: Levels, expected: Floats) -> Floats:
+    """Return the sums of what is expected of the levels of every pair's matches, shape (P,)."""
+    P = len(matchings.pair_objects)
+    sums = np.zeros(P)
+    if not call("sum_levels", P, matchings.pair_start, level, expected, sums):
+        sums[:] = np.bincount(matchings.match_pairs, expected.take(level), P)
+    return sums
+
+
+def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tuple[Levels, Ints]:
+    """Return the levels, (M,), between n - 1 borders, n if without support, n + 1 if unknown, and how many there are.
+
+    These counts, (n + 2, 2, 2), are by level, whether a match speaks, and whether it is not kept.
+    """
+    M, n = len(support), len(borders) + 1
+    level, counts = np.zeros(M, dtype=np.uint8), np.zeros((n + 2, 2, 2), dtype=np.int64)
+    if call("grade_matches", M, support, n - 1, borders, speak, kept, level, counts):
+        return level, counts
+    for least in borders.tolist():  # quicker than a search for every one
+        level += support >= least
+    np.putmask(level, ~(support > 0), n)
+    np.putmask(level, ~np.isfinite(support), n + 1)
+    counts += np.bincount(4 * level + np.uint8(2) * speak + ~kept, minlength=4 * n + 8).reshape(n + 2, 2, 2)
+    return level, counts
+
+
+def _quantiles(support: Floats) -> Floats:
+    """Return ``np.quantile(support, _LEVELS)``; only those near a quantile are sorted, in cells of [0, 1]."""
+    place = np.array(_LEVELS) * (len(support) - 1)
+    low = place.astype(np.int64)
+    cell = (np.minimum(support, 1) * _CELLS).astype(np.int16)
+    count = np.bincount(cell, minlength=_CELLS + 1)
+    ranks = np.stack([low, low + 1])
+    cells = np.searchsorted(np.cumsum(count), ranks, side="right")
+    near = np.isin(np.arange(_CELLS + 1), cells)
+    some = np.sort(support.compress(near.take(cell)))
+    a, b = some[ranks - np.cumsum(np.where(near, 0, count))[cells]]
+    rest = place - low
+    # As NumPy does, bit for bit.
+    return np.asarray(np.where(rest < 0.5, a + (b - a) * rest, b - (b - a) * (1 - rest)))
+
+
+def _others(matchings: Matchings, kept: Bools) -> Bools:
+    """Return which matches join two points that both have other matches among those kept, shape (M,)."""
+    others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
+    if call("have_others", len(kept), matchings.endpoints, kept, degree, others):
+        return others
+    counts = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)[matchings.endpoints]
+    return np.asarray(np.minimum(counts[:, 0], counts[:, 1]) > kept)
+
+
+def _contradicted(lost: Ints, all_: Ints) -> Floats:
+    """Return the share of matches of every level that are lost, made to fall from level to level; all shape (n,).
+
+    Neighbouring levels that rise are pooled, which is isotonic regression.
+    """
+    shares: list[list[float]] = []
+    for one, of in zip(lost.tolist(), all_.tolist(), strict=True):
+        shares.append([float(one), float(of) + 1e-9, 1])
+        while len(shares) > 1 and shares[-2][0] * shares[-1][1] <= shares[-1][0] * shares[-2][1]:
+            last = shares.pop()
+            shares[-1] = [a + b for a, b in zip(shares[-1], last, strict=True)]
+    return np.repeat([min(one / of, 0.99) for one, of, _ in shares], [int(count) for *_, count in shares])
+
+
+def _ranges(start: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Return the numbers of the ranges ``start[t], …, start[t] + counts[t] - 1`` and their entries, concatenated."""
+    which = np.repeat(np.arange(len(counts)), counts)
+    return which, (start - np.cumsum(counts) + counts)[which] + np.arange(len(which))
+
+
+def _find(keys: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Return where each number would stand among sorted ones, and whether it is there."""
+    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    return place, keys[place] == wanted
+
+
+def _chunks(counts: Ints) -> list[slice]:
+    """Split rows into runs of about `_LOOKUPS_PER_CHUNK` counts each."""
+    if not len(counts):
+        return []
+    before = np.cumsum(counts) - counts
+    starts = np.flatnonzero(np.diff(before // _LOOKUPS_PER_CHUNK, prepend=-1)).tolist()
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], len(counts)], strict=True)]

@@ -1,0 +1,84 @@
+"""The grid that a matcher without a detector rounded positions to."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.matching.kernels import call
+
+__all__ = ["resolution"]
+
+Ints = NDArray[np.int64]
+
+_FEW, _MOST, _ON_GRID = 20, 0.95, 0.01  # points that show a grid, the share of them on it, and how near in cells
+_POINTS_PER_CHUNK = 8_000  # arrays that stay in the cache
+
+
+def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the cell of the grid that the positions of every object lie on, 0 where they lie on none; shape (k,).
+
+    Matchers without a detector often give the centres of cells of 8 pixels. Then all differences between coordinates
+    are multiples of that.
+
+    Parameters
+    ----------
+    coordinates : (m, 2)
+    sizes : (k,) int
+        Points per object; coordinates are those of one object after another.
+
+    Notes
+    -----
+    O(m log m). The cell is the commonest difference of neighbouring coordinates, if at least 95 % of the coordinates
+    are whole multiples of it away from the first (to within a hundredth) and there are 20 points or more.
+
+    Examples
+    --------
+    >>> cells = 8.0 * np.stack(np.meshgrid(np.arange(6), np.arange(5)), axis=-1).reshape(-1, 2) + 4
+    >>> resolution(np.concatenate([cells, np.sqrt(cells)]), np.array([30, 30])).tolist()
+    [8.0, 0.0]
+    """
+    known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
+    counts = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[known], minlength=len(sizes))
+    cell, enough = np.zeros(len(sizes)), np.flatnonzero(counts >= _FEW)
+    known &= np.repeat(counts >= _FEW, sizes)
+    some, start = coordinates.compress(known, axis=0), np.append(0, np.cumsum(counts[enough]))
+    chunks = np.flatnonzero(np.diff(start[:-1] // _POINTS_PER_CHUNK, prepend=-1)).tolist()
+    for a, b in pairwise([*chunks, len(enough)]):
+        x, y = some[start[a] : start[b]].T
+        first = start[a : b + 1] - start[a]
+        found = _steps(x, first)
+        cell[enough[a:b]] = np.minimum(found, _steps(y, first)) if found.any() else 0.0
+    return cell
+
+
+def _steps(column: NDArray[Any], start: Ints) -> NDArray[np.float64]:
+    """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0; shape (g,)."""
+    first, counts, found = start[:-1], np.diff(start), np.empty(len(start) - 1)
+    values = _sorted(column, start).astype(np.float64)
+    if call("find_cells", len(found), np.ascontiguousarray(start), values, _ON_GRID, _MOST, found):
+        return found
+    gaps = np.diff(values, append=np.inf)
+    gaps[start[1:] - 1] = np.inf  # between groups; neither these count nor gaps of zero
+    gaps = _sorted(np.where(gaps > 0, gaps.round(6), np.inf), start)
+    equal = np.flatnonzero((gaps[1:] == gaps[:-1]) & np.isfinite(gaps[1:]))
+    runs = np.flatnonzero(np.diff(equal, prepend=-2) > 1)
+    often, size = np.diff(runs, append=len(equal)), gaps[equal[runs]]
+    owner = np.searchsorted(start, equal[runs], side="right") - 1
+    order = np.lexsort((-size, often))
+    unit = np.where(np.isfinite(gaps[first]), gaps[first], 0.0)  # the smallest, where all are different
+    unit[owner[order]] = size[order]  # the last is the commonest, and of equally common ones the smallest
+    steps = (values - np.repeat(values[first], counts)) / np.repeat(np.where(unit > 0, unit, np.nan), counts)
+    on_grid = np.add.reduceat(np.abs(steps - np.rint(steps)) < _ON_GRID, first, dtype=np.int64)
+    return np.where(on_grid / counts >= _MOST, unit, 0.0)
+
+
+def _sorted(values: NDArray[Any], start: Ints) -> NDArray[Any]:
+    """Return values, (n,), with every group sorted."""
+    values = values.copy()
+    for a, b in pairwise(start.tolist()):
+        values[a:b].sort()
+    return values
