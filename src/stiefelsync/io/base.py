@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, counted, unknown_name
+from stiefelsync.io.limits import regular
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 
@@ -183,7 +184,7 @@ class Format:
                 raise InputError(f"option {name} of format {self.name!r} must be a number, 0 or more, got {value!r}")
             if name in self.files and not (value is None or isinstance(value, str | os.PathLike)):
                 raise InputError(f"option {name} of format {self.name!r} must be the name of a file, got {value!r}")
-        return [Path(options[name]) for name in self.files if options.get(name) is not None]
+        return [regular(Path(options[name])) for name in self.files if options.get(name) is not None]
 
 
 FORMATS: dict[str, Format] = {}
@@ -279,6 +280,7 @@ def head(path: Path, size: int = 4096) -> bytes:
     """Return the first bytes of a file, none of a folder."""
     if path.is_dir():
         return b""
+    regular(path)
     try:
         with path.open("rb") as file:
             return file.read(size)

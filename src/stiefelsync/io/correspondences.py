@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from stiefelsync.errors import FormatError, InputError, counted
 from stiefelsync.io.base import Content, Format, head, losses, names_of, register
 from stiefelsync.io.hdf5 import Datasets, is_hdf5, opened
+from stiefelsync.io.limits import regular
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.matching._typed import typed
 from stiefelsync.matching.matchings import Matchings
@@ -186,7 +187,7 @@ def _read_csv(path: Path) -> Pairs:
 def _table(path: Path, header: str, text: int) -> tuple[list[list[str]], NDArray[np.float64]]:
     """Return the columns of text and those of numbers, one of which may be a score."""
     names, numbers = [], []
-    with path.open(newline="", encoding="utf-8") as file:
+    with regular(path).open(newline="", encoding="utf-8") as file:
         rows = csv_module.reader(file, strict=True)
         try:
             first = ",".join(next(rows, []))

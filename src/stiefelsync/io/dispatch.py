@@ -9,7 +9,7 @@ from typing import Any
 from stiefelsync.errors import FormatError, InputError, StiefelSyncError, unknown_name
 from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import check_outputs, replacing
-from stiefelsync.io.limits import guarded
+from stiefelsync.io.limits import guarded, regular
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
@@ -110,6 +110,8 @@ def load(path: Path, known: Format, **options: Any) -> tuple[Matchings, object]:
     """Return the matches of a file, and what its reader keeps for writing a changed copy of it, if anything."""
     if not path.exists():
         raise InputError(f"{path} does not exist")
+    if not path.is_dir():
+        regular(path)
     known.check("read", options)
     with guarded(path, known.name):
         return (known.read(path, **options), None) if known.load is None else known.load(path, **options)

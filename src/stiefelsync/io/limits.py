@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, StiefelSyncError
 
 __all__ = [
-    "as_integers", "check_bytes", "check_points", "guarded", "lines", "plain_numbers", "real", "shown", "whole",
+    "as_integers", "check_bytes", "check_points", "guarded", "lines", "plain_numbers", "real", "regular", "shown",
+    "whole",
 ]  # fmt: skip
 
 # Compressed matches shrink to a fifth or a tenth, constant columns of theirs to a thousandth: a whole file that grows
@@ -26,6 +27,27 @@ SMALL_POINTS, SPARSE = 10_000_000, 100
 # The longest line is that of the names of all objects: a million of them are shorter.
 LONGEST_LINE = 2**26
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+
+
+def regular(path: Path) -> Path:
+    """Return a path; raise :class:`FormatError` if what is there is neither a file nor absent.
+
+    A pipe keeps its reader waiting for good, a device like ``/dev/zero`` gives bytes without end. Every reader asks
+    here before it opens a file; streams are read by the command line alone, which keeps what comes in in a file.
+
+    Examples
+    --------
+    >>> regular(Path("nowhere.csv")).name
+    'nowhere.csv'
+    >>> regular(Path("/"))
+    Traceback (most recent call last):
+    stiefelsync.errors.FormatError: / is a folder where a file is expected
+    """
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder where a file is expected")
+    if path.exists() and not path.is_file():
+        raise FormatError(f"{path} is a pipe or a device, not a file; copy what it gives to a file first")
+    return path
 
 
 def check_bytes(needed: int, path: Path, what: str) -> None:

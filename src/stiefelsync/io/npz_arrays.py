@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError
-from stiefelsync.io.limits import check_bytes
+from stiefelsync.io.limits import check_bytes, regular
 
 __all__ = ["load"]
 
@@ -30,7 +30,7 @@ def load(path: Path, names: Collection[str] | None) -> dict[str, NDArray[Any]]:
     """
     found: dict[str, NDArray[Any]] = {}
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        with regular(path).open("rb") as file, zipfile.ZipFile(file) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             chosen = {name: info for name, info in members.items() if names is None or name in names}
             check_bytes(sum(info.file_size for info in chosen.values()), path, "its arrays")

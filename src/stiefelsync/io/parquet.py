@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stiefelsync.errors import FormatError, MissingExtraError
+from stiefelsync.errors import FormatError, InputError, MissingExtraError
 from stiefelsync.io.base import Content, Format, Labels, register
+from stiefelsync.io.limits import as_integers, check_bytes, check_points, regular
+from stiefelsync.io.parquet_pages import weigh
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
@@ -49,25 +51,57 @@ def _arrow() -> tuple[Any, Any]:
 
 def sniff(path: Path) -> bool:
     """Return whether a folder holds these tables."""
-    return path.is_dir() and (path / OBJECTS).is_file() and (path / PAIRS).is_file()
+    return path.is_dir() and (path / OBJECTS).exists() and (path / PAIRS).exists()
+
+
+def _metadata(path: Path, *columns: str) -> Any:
+    """Return the metadata of a file, once these of its columns have been weighed against its size."""
+    pa, pq = _arrow()
+    try:
+        about = pq.read_metadata(regular(path))
+    except (pa.lib.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{path} is not a complete Parquet file ({error}); was it cut short?") from None
+    weigh(path, about, columns)
+    return about
 
 
 def _table(path: Path, *columns: str) -> dict[str, NDArray[Any]]:
     """Return the columns of a small table as arrays; those that are not there are left out."""
     pa, pq = _arrow()
-    try:
-        with path.open("rb") as file:
-            table = pq.ParquetFile(file).read()
-    except (pa.lib.ArrowException, OSError, ValueError) as error:
-        raise FormatError(f"{path} is not a complete Parquet file ({error}); was it cut short?") from None
+    about = _metadata(path, *columns)
     found = {}
-    for name in columns:
-        if name in table.column_names:
+    try:
+        # A text that many rows share is kept once, so that its length can be asked before it is repeated.
+        names = [name for name in columns if name in about.schema.names]
+        with pq.ParquetFile(path, metadata=about, read_dictionary=[name for name in names if name == "name"]) as reader:
+            table = reader.read(columns=names, use_threads=False)
+        for name in names:
             column = table.column(name)
             if column.null_count:
                 raise FormatError(f"{path}: the column {name!r} has {column.null_count} empty entries")
+            if pa.types.is_dictionary(column.type):
+                check_bytes(_text_bytes(column), path, f"the column {name!r}")
             found[name] = column.to_numpy()
+    except (pa.lib.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{path} is not a complete Parquet file ({error}); was it cut short?") from None
     return found
+
+
+def _text_bytes(column: Any) -> int:
+    """Return how many bytes the texts of a column take when each row has its own."""
+    pa, _ = _arrow()
+    import pyarrow.compute as compute
+
+    taken = 0
+    for chunk in column.chunks:
+        if pa.types.is_string(chunk.dictionary.type) or pa.types.is_binary(chunk.dictionary.type):
+            lengths = compute.binary_length(chunk.dictionary).to_numpy(zero_copy_only=False)
+            taken += sum(lengths[chunk.indices.to_numpy(zero_copy_only=False)].tolist())
+    return taken
 
 
 def _whole(columns: dict[str, NDArray[Any]], name: str, path: Path) -> Ints:
@@ -77,7 +111,10 @@ def _whole(columns: dict[str, NDArray[Any]], name: str, path: Path) -> Ints:
     column = columns[name]
     if not np.issubdtype(column.dtype, np.integer) or (len(column) and int(column.min()) < 0):
         raise FormatError(f"{path}: the column {name!r} must hold whole numbers of at least 0")
-    return column.astype(np.int64)
+    try:
+        return as_integers(column, name)
+    except InputError as error:
+        raise FormatError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -126,9 +163,16 @@ class ParquetSource:
         if len(both) and ((both >= len(sizes)).any() or (both[:, 0] >= both[:, 1]).any() or (np.diff(keys) <= 0).any()):
             raise FormatError(f"{path / PAIRS} must hold pairs of objects object_a < object_b of {OBJECTS}, sorted")
         files = _files(path)
-        rows = sum(file.rows for file in files)
-        if rows != counts.sum():
-            raise FormatError(f"{path} announces {counts.sum():,} matches in {PAIRS} and holds {rows:,}")
+        # Counts are added as Python's numbers: a sum of 64 bits may wrap, and be what the files hold.
+        rows, announced = sum(file.rows for file in files), sum(counts.tolist())
+        if rows != announced:
+            raise FormatError(f"{path} announces {announced:,} matches in {PAIRS} and holds {rows:,}")
+        if not regular(path / POINTS).exists():
+            check_points(sizes, 2 * rows, path)
+        elif (listed := _metadata(path / POINTS, "x", "y").num_rows) != sum(sizes.tolist()):
+            raise FormatError(
+                f"{path / POINTS} must have the columns x and y and {sum(sizes.tolist()):,} rows, not {listed:,}"
+            )
         names = tuple(map(str, objects["name"])) if "name" in objects else None
         weighted = any(file.weighted for file in files)
         return cls(path, sizes, both, counts, np.cumsum(counts) - counts, names, weighted, files)
@@ -155,7 +199,7 @@ class ParquetSource:
                 for side, name in enumerate(columns[:2]):
                     indices[done : done + high - low, side] = _checked(part.column(name), self.path)
                 if weights is not None:
-                    weights[done : done + high - low] = part.column("weight").to_numpy()
+                    weights[done : done + high - low] = _weights(part.column("weight"), self.path)
                 done += high - low
         _check_points(
             indices, np.repeat(self.sizes[self.pair_objects[pairs]].reshape(-1, 2), counts, axis=0), self.path
@@ -169,6 +213,13 @@ def _checked(column: Any, path: Path) -> NDArray[Any]:
         raise FormatError(f"{path / MATCHES} must hold whole numbers as points, and none missing")
     if len(values) and (int(values.max()) > np.iinfo(np.int32).max or int(values.min()) < 0):
         raise FormatError(f"{path / MATCHES} holds a point below 0 or beyond 32 bits")
+    return values
+
+
+def _weights(column: Any, path: Path) -> NDArray[Any]:
+    values: NDArray[Any] = column.to_numpy()
+    if values.dtype.kind not in "fiu" or column.null_count:
+        raise FormatError(f"{path / MATCHES} must hold numbers as weights, and none missing")
     return values
 
 
@@ -192,13 +243,9 @@ class _File:
 
 
 def _files(path: Path) -> tuple[_File, ...]:
-    pa, pq = _arrow()
     found, first = [], 0
     for name in sorted((path / MATCHES).glob("*.parquet")):
-        try:
-            about = pq.read_metadata(name)
-        except (pa.lib.ArrowException, OSError, ValueError) as error:
-            raise FormatError(f"{name} is not a complete Parquet file ({error}); was it cut short?") from None
+        about = _metadata(name, "point_a", "point_b", "weight")
         groups = np.array([about.row_group(g).num_rows for g in range(about.num_row_groups)], dtype=np.int64)
         columns = set(about.schema.names)
         if not {"point_a", "point_b"} <= columns:
@@ -222,8 +269,13 @@ def _row_groups(files: Sequence[_File], columns: list[str], begin: Ints, end: In
         try:
             with pq.ParquetFile(file.path) as reader:
                 for number in met.tolist():
-                    yield int(first[number]), reader.read_row_group(number, columns=columns, use_threads=False)
+                    table = reader.read_row_group(number, columns=columns, use_threads=False)
+                    if table.num_rows != file.groups[number]:
+                        raise FormatError(f"{file.path} has {table.num_rows:,} rows where it announces others")
+                    yield int(first[number]), table
         except (pa.lib.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, FormatError):
+                raise
             raise FormatError(f"{file.path} is damaged: {error}") from None
 
 
@@ -302,8 +354,8 @@ def read(path: Path, *, one_to_many: OneToMany = "error") -> Matchings:
     coordinates = None
     if (path / POINTS).is_file():
         columns = _table(path / POINTS, "x", "y")
-        if len(columns) < 2 or len(columns["x"]) != source.sizes.sum():
-            raise FormatError(f"{path / POINTS} must have the columns x and y and {source.sizes.sum():,} rows")
+        if len(columns) < 2 or any(column.dtype.kind not in "fiu" for column in columns.values()):
+            raise FormatError(f"{path / POINTS} must have the columns x and y, of numbers")
         coordinates = np.stack([columns["x"], columns["y"]], axis=1)
     return Matchings.from_arrays(
         np.repeat(source.pair_objects, counts, axis=0), indices, source.sizes,

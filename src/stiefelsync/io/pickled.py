@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError
-from stiefelsync.io.limits import EXPANSION, SMALL_BYTES, as_integers
+from stiefelsync.io.limits import EXPANSION, SMALL_BYTES, as_integers, regular
 
 __all__ = ["read_pickled"]
 
@@ -131,7 +131,7 @@ def read_pickled(path: Path, ending: str) -> dict[tuple[str, str], NDArray[np.in
 def _content(file: Path) -> bytes:
     """Return the bytes of a pickle that is not out to fill the memory."""
     most = max(SMALL_BYTES, EXPANSION * file.stat().st_size)
-    with gzip.open(file) as stream:
+    with gzip.open(regular(file)) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
         raise ValueError(f"it unpacks to more than {most:,} bytes")
