@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -140,3 +141,67 @@ def test_sound_files_of_other_writers(tmp_path, compression, version, dictionary
             table, part, compression=compression, data_page_version=version, use_dictionary=dictionary, row_group_size=2
         )
     assert io.read(path) == PROBLEM
+
+
+# ---------------------------------------------------------------- HDF5
+
+
+def pair(file, chunk: int, stored: bytes | None, values: int = 10) -> None:
+    """Add a pair whose matches lie in one chunk of so many values, whose stored bytes are given."""
+    group = file.create_group("a.jpg/b.jpg")
+    options = {"chunks": (chunk,), "maxshape": (None,), "compression": "gzip"}
+    matches = group.create_dataset("matches0", shape=(values,), dtype="i8", **options)
+    if stored is not None:
+        matches.id.write_direct_chunk((0,), stored)
+    group.create_dataset("matching_scores0", data=np.ones(values))
+
+
+def zeros(megabytes: int) -> bytes:
+    packer = zlib.compressobj(9)
+    return b"".join(packer.compress(bytes(2**20)) for _ in range(megabytes)) + packer.flush()
+
+
+def test_a_large_chunk_of_few_values(tmp_path):
+    """Ten numbers in a chunk of 25 million: 200 MB were unpacked for 80 bytes."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        pair(file, 25_000_000, zeros(200))
+    assert (tmp_path / "a.h5").stat().st_size < 300_000
+    refused(tmp_path / "a.h5", "its datasets would take 200,000,000 bytes")
+
+
+def test_a_chunk_that_unpacks_to_more_than_it_is(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        pair(file, 10, zeros(600))
+    refused_in_little_memory(tmp_path / "a.h5", "unpacks to more than its 80 bytes a chunk", "h5py")
+
+
+def test_many_large_chunks_of_few_values(tmp_path):
+    """One chunk at a time, so that none is large; what they take together is."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for number in range(40):
+            group = file.create_group(f"a.jpg/b{number}.jpg")
+            group.create_dataset("matches0", shape=(4,), maxshape=(None,), chunks=(2**19,), dtype="i8")
+    refused(tmp_path / "a.h5", "its datasets would take")
+
+
+def test_sound_chunks_are_read(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    partners = np.where(rng.random(300_000) < 0.5, rng.permutation(300_000), -1)
+    options = {"compression": "gzip", "shuffle": True, "fletcher32": True}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a.jpg/b.jpg")
+        group.create_dataset("matches0", data=partners, maxshape=(None,), chunks=(250_000,), **options)
+    assert io.read(tmp_path / "a.h5").n_matches == (partners >= 0).sum()
+
+
+def test_very_many_empty_groups_take_little_time(tmp_path):
+    """60,000 of them took 19 seconds."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for number in range(20_000):
+            h5py.h5g.create(file.id, f"g{number}".encode())
+    refused(tmp_path / "a.h5", "it has no matches0")
