@@ -29,6 +29,20 @@ SMALL = {
     "groups": lambda rng: shapes.groups(2, 4, rng=rng),
     "window detected": lambda rng: shapes.window_detected(20, 60, width=20, reach=3, rng=rng),
     "drive": lambda rng: shapes.drive(40, loop=8, rng=rng),
+    "star": lambda rng: shapes.star(8, 20, own=3, rng=rng),
+    "bipartite": lambda rng: shapes.bipartite(4, 3, 20, rng=rng),
+    "queries": lambda rng: shapes.queries(16, 4, 80, rng=rng),
+    "mosaic": lambda rng: shapes.mosaic(4, rng=rng),
+    "hierarchy": lambda rng: shapes.hierarchy(2, 2, 3, rng=rng),
+    "skips": lambda rng: shapes.skips(30, rng=rng),
+    "hubs": lambda rng: shapes.hubs(3, 5, rng=rng),
+    "unequal": lambda rng: shapes.unequal(8, 2, 50, 60, rng=rng),
+    "singles": lambda rng: shapes.singles(6, rng=rng),
+    "large detected": lambda rng: shapes.large_detected(40, rng=rng),
+    "halves": lambda rng: shapes.halves(12, rng=rng),
+    "alias": lambda rng: shapes.alias(8, rng=rng),
+    "rogues": lambda rng: shapes.rogues(8, rng=rng),
+    "worth": lambda rng: shapes.worth(rng=rng),
 }
 
 
@@ -210,3 +224,160 @@ def test_every_leg_of_a_drive_comes_back_to_its_own_beginning():
     for leg in (0, 30, 60):
         assert len(seen[leg] & seen[leg + 25]) > 10
     assert not seen[0] & seen[85]
+
+
+def seen_of(problem):
+    """Return the set of universe points of every object."""
+    matchings, truth = problem
+    return [set(truth[matchings.point_objects == i].tolist()) for i in range(matchings.n_objects)]
+
+
+def distances(matchings):
+    i, j = matchings.pair_objects.T
+    return j - i
+
+
+@pytest.mark.parametrize("name", shapes.SHAPES)
+def test_the_table_calls_generators_by_seed(name):
+    matchings, truth = shapes.SHAPES[name](rng=100)
+    assert len(truth) == matchings.n_points
+    assert matchings.n_matches > 0
+    if name.startswith(("row k=", "detected k=")):
+        assert matchings.n_objects == int(name.split("=")[1])
+    again, _ = shapes.SHAPES[name](rng=100)
+    assert matchings == again
+
+
+def test_families_share_no_name():
+    assert sum(map(len, shapes.FAMILIES.values())) == len(shapes.SHAPES)
+
+
+def test_a_star_has_one_centre_and_points_of_its_own():
+    matchings, truth = shapes.star(10, 30, own=5, rng=0)
+    assert set(matchings.pair_objects[:, 0].tolist()) == {0}
+    assert matchings.sizes[0] == 30
+    once = truth[np.bincount(truth)[truth] == 1]
+    own = np.bincount(matchings.point_objects[np.isin(truth, once)], minlength=10)
+    assert own[1:].min() >= 5
+
+
+def test_both_sides_of_a_bipartite_problem_are_not_compared_with_themselves():
+    matchings, _ = shapes.bipartite(5, 3, 40, rng=0)
+    i, j = matchings.pair_objects.T
+    assert i.max() == 4
+    assert j.min() == 5
+    assert len(i) == 15
+
+
+def test_queries_are_compared_with_the_map_alone_and_matched_worse():
+    matchings, truth = shapes.queries(24, 6, 100, partners=4, rng=0)
+    i, j = matchings.pair_objects.T
+    assert np.bincount(j[j >= 24])[24:].tolist() == [4] * 6
+    assert i.max() < 24
+    wrong = errors(matchings, truth)
+    assert wrong[j >= 24].mean() > wrong[j < 24].mean() + 0.15
+    seen = seen_of((matchings, truth))
+    # The nearest of 24 evenly spread windows begins at most half a step away.
+    shared = [len(seen[i] & seen[j]) / len(seen[j]) for i, j in matchings.pair_objects if j >= 24]
+    assert np.mean(shared) == pytest.approx(0.6 * 0.9, abs=0.08)
+
+
+def test_tiles_of_a_mosaic_are_compared_with_those_around_them():
+    matchings, _ = shapes.mosaic(4, observed=1.0, hit=1.0, rng=0)
+    corner = np.stack(np.divmod(matchings.pair_objects, 4), axis=-1)
+    assert np.abs(corner[:, 0] - corner[:, 1]).max() == 1
+    assert len(corner) == 2 * (4 * 3) + 2 * 9  # beside each other, and across
+    seen = seen_of(shapes.mosaic(6, density=20, observed=1.0, rng=0))
+    assert len(seen[0] & seen[1]) / len(seen[0]) == pytest.approx(1.2 / 2.2, abs=0.1)
+
+
+def test_matches_are_worse_the_further_apart_groups_are():
+    problem = shapes.hierarchy(2, 2, 6, rng=0)
+    matchings, truth = problem
+    seen = seen_of(problem)
+    shared = np.array([len(seen[i] & seen[j]) for i, j in matchings.pair_objects])
+    wrong = errors(matchings, truth)
+    # .49 of 30, 18 and 8 points are shared on three levels.
+    assert wrong[shared > 11].mean() < 0.35 < wrong[(shared > 6) & (shared < 11)].mean() < wrong[shared < 5].mean()
+
+
+def test_skips_reach_far_and_worsen():
+    matchings, truth = shapes.skips(60, rng=0)
+    assert set(distances(matchings).tolist()) == {1, 2, 4, 8, 16}
+    wrong = errors(matchings, truth)
+    assert wrong[distances(matchings) == 1].mean() < wrong[distances(matchings) == 16].mean() - 0.2
+    seen = np.bincount(truth)
+    assert seen.max() > 30  # some points live through more than half of the sequence,
+    assert np.median(seen) < 8  # most do not
+
+
+def test_clusters_meet_in_their_hubs():
+    matchings, truth = shapes.hubs(3, 5, common=4, rng=0)
+    i, j = matchings.pair_objects.T
+    across = i // 5 != j // 5
+    assert not (i[across] % 5).any()
+    assert not (j[across] % 5).any()
+    assert len(i) == 3 + 3 * (4 + 4)
+    seen = seen_of((matchings, truth))
+    assert 0 < len(set.union(*seen[:5]) & set.union(*seen[5:])) <= 4
+
+
+def test_sizes_are_unequal_as_asked():
+    matchings, _ = shapes.unequal(10, 3, 100, 150, rng=0)
+    assert sorted(matchings.sizes.tolist()) == np.rint(np.geomspace(3, 100, 10)).astype(int).tolist()
+    with pytest.raises(InputError, match=r"sizes must lie between 1 and the universe, got 2 to 600 of 500"):
+        shapes.unequal(universe=500)
+
+
+def test_most_points_are_singles():
+    matchings, truth = shapes.singles(10, 8, 20, observed=1.0, rng=0)
+    assert np.bincount(np.bincount(truth)).tolist() == [0, 200, *[0] * 8, 8]
+    assert matchings.sizes.tolist() == [28] * 10
+
+
+def test_halves_are_confused_by_whole_pairs():
+    matchings, truth = shapes.halves(30, 20, observed=1.0, corners=0.0, confused=0.5, hit=1.0, wrong=0.0, rng=0)
+    side = truth[matchings.offsets[:-1]] // 20
+    i, j = matchings.pair_objects.T
+    wrong = errors(matchings, truth)
+    assert not wrong[side[i] == side[j]].any()
+    assert (wrong[side[i] != side[j]] == 1).all()
+    a, b = truth[matchings.endpoints].T
+    assert set(np.abs(a - b).tolist()) == {0, 20}  # a point or its twin
+    # Pairs of different sides that were not confused have no match at all.
+    apart = (np.bincount(side)[0] * np.bincount(side)[1]).item()
+    assert (side[i] != side[j]).sum() / apart == pytest.approx(0.5, abs=0.1)
+
+
+def test_an_observation_looks_like_the_same_other_point_in_all_pairs():
+    matchings, truth = shapes.alias(20, 30, share=0.2, hit=1.0, wrong=0.0, rng=0)
+    a, b = matchings.endpoints.T
+    wrong = truth[a] != truth[b]
+    share = np.bincount(np.r_[a, b], np.r_[wrong, wrong], len(truth)) / np.bincount(np.r_[a, b], minlength=len(truth))
+    # Right everywhere but where the others err, or wrong (almost) everywhere.
+    assert ((share < 0.55) | (share > 0.85)).mean() > 0.9
+    assert (share > 0.85).mean() == pytest.approx(0.2, abs=0.04)
+
+
+def test_rogues_have_strays_only():
+    matchings, truth = shapes.rogues(12, 25, 3, rng=0)
+    wrong = errors(matchings, truth)
+    of = np.array([wrong[(matchings.pair_objects == i).any(axis=1)].mean() for i in range(12)])
+    worst = np.argsort(of)[-3:]
+    bad = np.isin(matchings.pair_objects, worst).any(axis=1)
+    assert wrong[bad].mean() > 0.85
+    assert wrong[~bad].mean() < 0.45  # about 2.6 strays for 5.4 right ones
+
+
+def test_weights_know_in_half_of_the_pairs():
+    matchings, truth = shapes.worth(24, 60, rng=0)
+    right = matchings.agreeing(truth)
+    cuts = zip(matchings.pair_start[:-1], matchings.pair_start[1:], strict=True)
+    gaps = []
+    for a, b in cuts:
+        weights, good = matchings.weights[a:b], right[a:b]
+        if 2 < good.sum() < b - a - 2:
+            gaps.append((weights[good].mean() - weights[~good].mean()) / weights.std())
+    told = np.array(gaps) > 0.75
+    assert told.mean() == pytest.approx(0.5, abs=0.12)
+    assert np.median(np.array(gaps)[~told]) == pytest.approx(0.1, abs=0.25)
