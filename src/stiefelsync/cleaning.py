@@ -23,12 +23,12 @@ from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.positions.neighbours import is_smooth, neighbour_support
 from stiefelsync.report import page
 from stiefelsync.sync.changes import carry_over
+from stiefelsync.sync.choose import PRESETS, Reason, choose_method, moves_alike
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
-from stiefelsync.sync.synchronise import choose, synchronise
+from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["Cleaned", "clean"]
 
@@ -194,13 +194,14 @@ def clean(
     _check(shown, drawn, photographs)
     given = route.options["other"]
     problem, original = load(route.source, route.reader, **route.options["read"])
+    unasked = False
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given)
     else:
-        if method is None:
-            chosen = _left_to_us(problem, chosen, universe, route)
+        choice = choose_method(problem, universe, method, given, photographs=route.reader.photographs)
         first = None if start is None else _labels(Path(start), problem)
-        result = synchronise(problem, universe, method=chosen, start=first, rng=rng, callback=callback, **given)
+        unasked = choice.reason is Reason.POSITIONS
+        result = synchronise(problem, universe, method=choice.method, start=first, rng=rng, callback=callback, **given)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
@@ -215,7 +216,7 @@ def clean(
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     lost, advice, next_command = route.words(content.matchings, written, photographs)
-    advice += _on_method(result, unasked=method is None and chosen.name == BY_POSITIONS)
+    advice += _on_method(result, unasked=unasked)
     if problem.weights is not None and content.matchings.weights is None and written is None:
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return Cleaned(
@@ -224,24 +225,11 @@ def clean(
     )  # fmt: skip
 
 
-def _left_to_us(problem: Matchings, usual: Method, universe: str | int, route: Route) -> Method:
-    """Return the method that looks at positions for keypoints of photographs that move alike; else what is usual."""
-    free = universe == "auto" and not route.options["other"] and route.reader.photographs
-    if not free or choose(problem, universe, usual, {})[0] is not usual:  # which hands over to `tracks` by itself
-        return usual
-    return find_method(BY_POSITIONS) if _moves_alike(problem) else usual
-
-
-def _moves_alike(problem: Matchings) -> bool:
-    """Return whether positions are known and neighbouring matches move alike."""
-    return problem.coordinates is not None and problem.n_matches > 0 and is_smooth(neighbour_support(problem))
-
-
 def _on_method(result: Synchronisation, *, unasked: bool) -> list[str]:
     """Return a sentence on positions: that they were looked at unasked, or that they were not though they say much."""
     if unasked:
         return [f"Method {result.method} was chosen: positions say much here, and method={DEFAULT!r} ignores them."]
-    if result.method in ("accurate", "fast") and _moves_alike(result.input):
+    if result.method in PRESETS and moves_alike(result.input):
         return [f"Method {result.method} ignores positions, which say much here; method={BY_POSITIONS!r} does not."]
     return []
 

@@ -295,7 +295,7 @@ def test_compare_with_a_truth_file_and_without(run, document, problem, tmp_path)
 
 
 def test_compare_says_which_method_ran(run, document, problem, tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("stiefelsync.sync.synchronise"), "_COMFORTABLE_ENTRIES", 100)
+    monkeypatch.setattr(importlib.import_module("stiefelsync.sync.choose"), "MAX_PRESET_ENTRIES", 100)
     rows = document("compare", problem, "--methods", "accurate,union-find", "--csv", tmp_path / "table.csv")["methods"]
     ran = {row["method"]: row["ran"] for row in rows}
     assert ran == {"accurate": "tracks", "union-find": "union-find"}
@@ -307,7 +307,7 @@ def test_compare_says_which_method_ran(run, document, problem, tmp_path, monkeyp
     size = told.partition("such as ")[2].partition(",")[0]
     rows = document("compare", problem, "--methods", "accurate,fast", "--universe", size)["methods"]
     assert {row["method"]: row["ran"] for row in rows} == {"accurate": "accurate", "fast": "fast"}
-    monkeypatch.setattr(importlib.import_module("stiefelsync.sync.synchronise"), "_MOST_ENTRIES", 100)
+    monkeypatch.setattr(importlib.import_module("stiefelsync.sync.choose"), "MAX_DENSE_ENTRIES", 100)
     told = run("compare", problem, "--methods", "accurate,fast").stdout
     assert "too large for them, so tracks ran instead\n" in told
     usual = document("compare", problem)["methods"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 
 import pytest
 
 from stiefelsync import METHODS, InputError, datasets, score, synchronise
+from stiefelsync.sync import choose
 from stiefelsync.sync.comparison import compare, default_methods
-
-module = importlib.import_module("stiefelsync.sync.synchronise")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def test_sorted_by_objective_without_a_truth(planted):
 
 
 def test_a_preset_that_hands_over_says_so_and_runs_once(planted, monkeypatch):
-    monkeypatch.setattr(module, "_COMFORTABLE_ENTRIES", 100)
+    monkeypatch.setattr(choose, "MAX_PRESET_ENTRIES", 100)
     ran = []
     run = METHODS["tracks"].run
     counted = lambda *x, **options: ran.append(1) or run(*x, **options)  # noqa: E731

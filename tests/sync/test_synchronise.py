@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import warnings
 
 import numpy as np
@@ -14,12 +13,11 @@ from scipy.io import loadmat
 
 from stiefelsync import METHODS, ConvergenceWarning, InputError, Matchings, datasets, score, synchronise
 from stiefelsync.stiefel.result import Status
+from stiefelsync.sync import choose
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence
 from stiefelsync.sync.rounding import assign_sparse, project
 from tests.matching.strategies import labellings, problems
-
-module = importlib.import_module("stiefelsync.sync.synchronise")
 
 
 def solvable(matchings: Matchings) -> bool:
@@ -225,7 +223,7 @@ def test_one_is_not_many_in_the_summary():
 
 
 def test_large_universes_go_to_tracks_by_themselves(monkeypatch):
-    monkeypatch.setattr(module, "_COMFORTABLE_ENTRIES", 1000)
+    monkeypatch.setattr(choose, "MAX_PRESET_ENTRIES", 1000)
     problem, _ = datasets.scene(400, 12, 100, 200, wrong=0.1, missing=0.2, rng=0)
     assert synchronise(problem).method == "tracks"
     with pytest.raises(InputError, match="'accurate' hands over to 'tracks', which has no option n_init; leave it out"):
@@ -233,7 +231,7 @@ def test_large_universes_go_to_tracks_by_themselves(monkeypatch):
 
 
 def test_too_large_for_a_dense_method_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_ENTRIES", 1000)
+    monkeypatch.setattr(choose, "MAX_DENSE_ENTRIES", 1000)
     problem, _ = datasets.synthetic(12, 15, observed=0.7, error=0.3, rng=3)
     with pytest.raises(InputError, match=r"needs a dense array of .* use method='tracks'"):
         synchronise(problem, 12, method="sparse-stiefel")
@@ -284,7 +282,7 @@ def test_a_universe_beyond_the_points_is_as_large_as_they_are(method, monkeypatc
         told.append(arguments[1])
         return METHODS[method].run(*arguments, **options)
 
-    monkeypatch.setattr(module, "find_method", lambda _: dataclasses.replace(METHODS[method], run=run))
+    monkeypatch.setattr(choose, "find_method", lambda _: dataclasses.replace(METHODS[method], run=run))
     first, second = (quietly(problem, d, method=method) for d in (problem.n_points, 100_000_000))
     assert told == [problem.n_points] * 2
     assert first.universe_size == second.universe_size

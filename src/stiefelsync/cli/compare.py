@@ -32,8 +32,8 @@ from stiefelsync.cli.terminal import number, percent, show, show_json, table, tr
 from stiefelsync.io.dispatch import find
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.choose import fits
 from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods
-from stiefelsync.sync.synchronise import fits
 
 __all__ = ["run"]
 

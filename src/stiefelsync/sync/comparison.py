@@ -15,8 +15,9 @@ from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error, score
 from stiefelsync.sync.certificate import upper_bound
+from stiefelsync.sync.choose import choose_method
 from stiefelsync.sync.method import Method, find_method
-from stiefelsync.sync.synchronise import choose, synchronise
+from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["USUAL", "Comparison", "compare", "default_methods"]
 
@@ -73,7 +74,7 @@ def default_methods(matchings: Matchings, universe: int | str = "auto") -> list[
     >>> default_methods(Matchings.from_labels([0, 0], [1, 1]))
     ['accurate', 'fast', 'sparse-stiefel', 'union-find']
     """
-    return list(dict.fromkeys(choose(matchings, universe, name, {})[0].name for name in USUAL))
+    return list(dict.fromkeys(choose_method(matchings, universe, name, {}).method.name for name in USUAL))
 
 
 def compare(
@@ -129,7 +130,8 @@ def compare(
         if callback is not None:
             callback(n, spec)
         try:
-            chosen, used = choose(matchings, universe, name, options)
+            choice = choose_method(matchings, universe, name, options)
+            chosen, used = choice.method, choice.options
             run = f"{chosen.name} {sorted(used.items())}"
             if run not in measured:
                 given = chosen, used, matchings, universe, truth, rng
@@ -152,7 +154,8 @@ def _submitted(client: Any, parsed: Sequence[tuple[str, dict[str, Any]]], *probl
     futures = {}
     for name, options in parsed:
         try:
-            chosen, used = choose(matchings, universe, name, options)
+            choice = choose_method(matchings, universe, name, options)
+            chosen, used = choice.method, choice.options
         except InputError:  # said where its result is asked for
             continue
         run = f"{chosen.name} {sorted(used.items())}"

@@ -13,7 +13,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.threads import one_blas_thread
 from stiefelsync.sync.changes import Carried, carry_over, changed_points, newcomers
-from stiefelsync.sync.likelihood.large_objects import large_objects
+from stiefelsync.sync.choose import has_large_objects
 from stiefelsync.sync.likelihood.newcomers import label_newcomers
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
 from stiefelsync.sync.methods.tracks import check_ranges, prepare
@@ -116,7 +116,7 @@ def _with_newcomers(
     """Return the answer with labels for the objects that joined; None where the others have to be looked at, too."""
     with watch("changes"):
         joined = newcomers(carried, matchings)
-    if joined is None or not len(joined) or large_objects(matchings, d):
+    if joined is None or not len(joined) or has_large_objects(matchings, d):
         return None
     anew += int(matchings.sizes[joined].sum())
     if anew > _JOINED * matchings.n_points:

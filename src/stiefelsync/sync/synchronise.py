@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,20 +16,16 @@ from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.stiefel.checks import generator
 from stiefelsync.stiefel.threads import one_blas_thread
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
-from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch, find_method
+from stiefelsync.sync.choose import PRESETS, choose_method, fits
+from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch
 from stiefelsync.sync.outcome import Outcome, accept
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
 
-__all__ = ["choose", "fits", "synchronise"]
+__all__ = ["synchronise"]
 
-# A dense (m, d) relaxation beyond this many entries (2 GB) is refused …
-_MOST_ENTRIES = 250_000_000
-# … and beyond this many, unless a universe size is given, the presets hand over to "tracks".
-_COMFORTABLE_ENTRIES = 20_000_000
 # m·d² up to which several threads of BLAS cost more than they give.
-_SMALL_FOR_BLAS = 100_000_000
-_DENSE_PRESETS = ("accurate", "fast")
+_MAX_WORK_OF_ONE_THREAD = 100_000_000
 
 
 def synchronise(
@@ -82,7 +78,8 @@ def synchronise(
     1.0
     """
     _check_problem(matchings)
-    chosen, options = choose(matchings, universe, method, options)
+    choice = choose_method(matchings, universe, method, options)
+    chosen, options = choice.method, choice.options
     draws = generator(rng)
     watch = Stopwatch()
     with watch("universe"):
@@ -96,57 +93,13 @@ def synchronise(
             f"method {chosen.name!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
             " use method='tracks', which needs none"
         )
-    small = chosen.name in _DENSE_PRESETS and matchings.n_points * d**2 < _SMALL_FOR_BLAS
+    small = chosen.name in PRESETS and matchings.n_points * d**2 < _MAX_WORK_OF_ONE_THREAD
     with one_blas_thread() if small else nullcontext():
         found = chosen.run(matchings, d, rng=draws, callback=callback, **options)
     outcome = accept(found, matchings, chosen.name)
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
     return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
-
-
-def fits(matchings: Matchings, universe: int) -> bool:
-    """Return whether an m×d array for a universe of that size is small enough for the dense methods.
-
-    Examples
-    --------
-    >>> fits(Matchings.from_labels([0, 0], [1, 1]), 1_000)
-    True
-    """
-    return universe * matchings.n_points <= _MOST_ENTRIES
-
-
-def choose(
-    matchings: Matchings,
-    universe: str | int,
-    method: str | Method | Callable[..., Outcome],
-    options: Mapping[str, Any],
-) -> tuple[Method, dict[str, Any]]:
-    """Return the method that :func:`synchronise` really runs when asked for `method`, and its options.
-
-    Examples
-    --------
-    >>> chosen, options = choose(Matchings.from_labels([0, 0], [1, 1]), "auto", "sparse-stiefel", {"p": 4})
-    >>> chosen.name, options
-    ('sparse-stiefel', {'p': 4})
-    """
-    asked = find_method(method)
-    asked.check_options(options)
-    entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
-    crowded = matchings.n_objects**2 > _MOST_ENTRIES  # their likelihood has a table of object pairs
-    if universe == "auto" and asked.name in _DENSE_PRESETS and (entries > _COMFORTABLE_ENTRIES or crowded):
-        if options:
-            raise InputError(
-                f"the universe of this problem is so large that {asked.name!r} hands over to 'tracks', which has no"
-                f" option {next(iter(options))}; leave it out, or give the universe size"
-            )
-        return find_method("tracks"), {}
-    if asked.name in _DENSE_PRESETS and crowded:
-        raise InputError(
-            f"method {asked.name!r} needs a dense array of {matchings.n_objects:,} × {matchings.n_objects:,} entries;"
-            " use method='tracks', which needs none"
-        )
-    return asked, dict(options)
 
 
 def _check_problem(matchings: Matchings) -> None:

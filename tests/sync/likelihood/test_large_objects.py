@@ -9,8 +9,9 @@ import pytest
 
 from stiefelsync import datasets
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.choose import has_large_objects
 from stiefelsync.sync.likelihood.counts import block_counts
-from stiefelsync.sync.likelihood.large_objects import _alone, _named, _Sparse, large_objects, refinements
+from stiefelsync.sync.likelihood.large_objects import _alone, _named, _Sparse, refinements
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 from stiefelsync.sync.likelihood.sampling import pair_scores
@@ -20,15 +21,15 @@ from stiefelsync.sync.likelihood.sampling import pair_scores
 def test_objects_are_large_from_fifty_thousand_scores_on(points, d, large):
     matches = np.tile(np.arange(points)[:, None], 2)
     problem = Matchings.from_pairs({(0, 1): matches[:9], (1, 2): matches[:9]}, [points, points, points, 0])
-    assert large_objects(problem, d) is large
+    assert has_large_objects(problem, d) is large
 
 
 def test_many_matches_are_quicker_the_dense_way():
     # Twenty objects that see all 520 points: 30·nnz·k ≤ (nnz + m·d)·d where (19 + d)·d ≥ 30·19·20.
     problem = Matchings.from_labels(np.tile(np.arange(520), 20), [520] * 20)
     assert (19 + 97) * 97 < 30 * 19 * 20 <= (19 + 98) * 98
-    assert large_objects(problem, 98)
-    assert not large_objects(problem, 97)
+    assert has_large_objects(problem, 98)
+    assert not has_large_objects(problem, 97)
 
 
 def test_everybody_has_a_name_and_who_is_alone_none():

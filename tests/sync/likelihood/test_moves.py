@@ -9,11 +9,12 @@ import pytest
 
 from stiefelsync import datasets, score, synchronise
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.choose import has_large_objects
 from stiefelsync.sync.likelihood.counts import block_counts
 from stiefelsync.sync.likelihood.exchange import _Entries, exchange, lightest_cut
 from stiefelsync.sync.likelihood.gauss_seidel import leave_out
 from stiefelsync.sync.likelihood.groups import _part, grouped_start, neighbouring_groups
-from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
+from stiefelsync.sync.likelihood.large_objects import refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import log_likelihood, log_odds
 from stiefelsync.sync.likelihood.posterior import evidence, sample_posterior
@@ -91,7 +92,7 @@ def test_groups_solved_right_are_joined_right():
 
 def test_large_objects_take_the_sparse_way_and_say_so():
     matchings, truth = datasets.shapes.large(250, rng=0)
-    assert large_objects(matchings, 312)
+    assert has_large_objects(matchings, 312)
     for method in ("accurate", "fast"):
         result = synchronise(matchings, method=method)
         assert result.outcome.details.route == "sparse"

@@ -14,25 +14,9 @@ from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood, log_odds
 from stiefelsync.sync.rounding import assign_sparse
 
-__all__ = ["large_objects", "refine_large", "refinements"]
+__all__ = ["refine_large", "refinements"]
 
 Ints = NDArray[np.int64]
-
-_PER_ENTRY = 30  # time of sparse refinement per nnz·k over that of the dense way per nnz·d + m·d², measured at k = 200
-_LARGE = 50_000  # entries of one object's scores (its points × labels) from which sparse ones are quicker
-
-
-def large_objects(matchings: Matchings, d: int) -> bool:
-    """Return whether objects are so large that dense scores, assignments and subspaces for d labels cost too much.
-
-    Examples
-    --------
-    >>> large_objects(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
-    False
-    """
-    used = max(int(np.count_nonzero(matchings.sizes)), 1)
-    m, nnz = matchings.n_points, 2 * matchings.n_matches
-    return m / used * d >= _LARGE and _PER_ENTRY * nnz * used <= (nnz + m * d) * d
 
 
 def refine_large(matchings: Matchings, labels: Ints) -> tuple[Ints, float]:

@@ -14,13 +14,14 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.orthonormal import polar
 from stiefelsync.stiefel.rotation import rotate
 from stiefelsync.stiefel.subspace import dominant_subspace
+from stiefelsync.sync.choose import has_large_objects
 from stiefelsync.sync.likelihood.annealing import anneal
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.exchange import exchange
 from stiefelsync.sync.likelihood.gauss_seidel import leave_out, refine, withdraw
 from stiefelsync.sync.likelihood.groups import grouped_start
 from stiefelsync.sync.likelihood.improve import improve, improve_tree
-from stiefelsync.sync.likelihood.large_objects import large_objects, refinements
+from stiefelsync.sync.likelihood.large_objects import refinements
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.mean_field import mean_field
 from stiefelsync.sync.likelihood.merge_labels import merge
@@ -130,7 +131,7 @@ def accurate(
     >>> accurate(problem, 2, rng=np.random.default_rng(0)).labels.tolist() in ([0, 1, 1, 0, 0, 1], [1, 0, 0, 1, 1, 0])
     True
     """
-    if large_objects(matchings, universe):
+    if has_large_objects(matchings, universe):
         return _sparse(matchings, start, callback)
     search = _Search(matchings, universe, rng)
     watch, report, decided = Stopwatch(), Reporter(callback), None

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.choose import has_large_objects
 from stiefelsync.sync.likelihood.gauss_seidel import settle
-from stiefelsync.sync.likelihood.large_objects import large_objects, refine_large
+from stiefelsync.sync.likelihood.large_objects import refine_large
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_start, start_matrix, start_size
@@ -67,7 +68,7 @@ def fast(
     """
     watch = Stopwatch()
     report, sweeps = Reporter(callback), 0
-    if large_objects(matchings, universe):
+    if has_large_objects(matchings, universe):
         with watch("large objects"):
             refined, _ = refine_large(matchings, np.asarray(grow_tracks(matchings).labels) if start is None else start)
         return Outcome(labels=refined, status=report.status, timings=watch.seconds, details=FastDetails("sparse"))

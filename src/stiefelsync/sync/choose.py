@@ -1,0 +1,137 @@
+"""Which method runs on a problem, and which way within it: decided here and nowhere else.
+
+:func:`choose_method` decides for ``synchronise``, ``compare`` and ``clean``; :func:`has_large_objects` for the methods
+that have a dense and a sparse way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from stiefelsync.errors import InputError
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.positions.neighbours import is_smooth, neighbour_support
+from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, Method, find_method
+from stiefelsync.sync.outcome import Outcome
+
+__all__ = ["PRESETS", "Choice", "Reason", "choose_method", "fits", "has_large_objects", "moves_alike"]
+
+PRESETS = ("accurate", "fast")
+"""Methods that hold dense arrays, points × labels and objects × objects, and hand over where these are too large."""
+
+MAX_DENSE_ENTRIES = 250_000_000
+"""Entries of a dense array, (m, d) or (k, k), beyond which it is refused: 2 GB."""
+MAX_PRESET_ENTRIES = 20_000_000
+"""Entries of (m, d), d being the size of the largest object, beyond which presets hand over to "tracks"."""
+MIN_SPARSE_SCORES = 50_000
+"""Entries of an object's scores, its points × labels, from which sparse scores are quicker."""
+SPARSE_COST = 30
+"""Time of sparse refinement per nnz·k over that of the dense way per nnz·d + m·d², measured at k = 200."""
+
+
+class Reason(StrEnum):
+    """Why a method was chosen."""
+
+    ASKED = "it was asked for"
+    USUAL = "it is the usual one"
+    LARGE = "the universe is so large that dense arrays are out of reach"
+    POSITIONS = "positions say much here"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method that runs, its options, and why it was chosen."""
+
+    method: Method
+    options: dict[str, Any]
+    reason: Reason
+
+
+def choose_method(
+    matchings: Matchings,
+    universe: str | int,
+    method: str | Method | Callable[..., Outcome] | None,
+    options: Mapping[str, Any],
+    *,
+    photographs: bool = False,
+) -> Choice:
+    """Return the method that really runs when asked for `method`.
+
+    1. A method that is asked for runs, and "accurate" if none is.
+    2. But "accurate" and "fast" hand over to "tracks" where the universe is to be estimated and is so large that dense
+       arrays are out of reach.
+    3. Where no method, no option and no universe is given, "tracks" runs on keypoints of photographs (`photographs`) if
+       neighbouring matches move alike: it alone looks at positions.
+
+    Examples
+    --------
+    >>> chosen = choose_method(Matchings.from_labels([0, 0], [1, 1]), "auto", "sparse-stiefel", {"p": 4})
+    >>> chosen.method.name, chosen.options
+    ('sparse-stiefel', {'p': 4})
+    """
+    asked = find_method(DEFAULT if method is None else method)
+    asked.check_options(options)
+    if asked.name in PRESETS:
+        many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES  # their likelihood has a table of object pairs
+        least_entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
+        if universe == "auto" and (least_entries > MAX_PRESET_ENTRIES or many_objects):
+            if options:
+                raise InputError(
+                    f"the universe of this problem is so large that {asked.name!r} hands over to 'tracks', which has no"
+                    f" option {next(iter(options))}; leave it out, or give the universe size"
+                )
+            return Choice(find_method("tracks"), {}, Reason.LARGE)
+        if many_objects:
+            raise InputError(
+                f"method {asked.name!r} needs a dense array of {matchings.n_objects:,} × {matchings.n_objects:,}"
+                " entries; use method='tracks', which needs none"
+            )
+    if method is not None:
+        return Choice(asked, dict(options), Reason.ASKED)
+    if photographs and universe == "auto" and not options and moves_alike(matchings):
+        return Choice(find_method(BY_POSITIONS), {}, Reason.POSITIONS)
+    return Choice(asked, dict(options), Reason.USUAL)
+
+
+def fits(matchings: Matchings, universe: int) -> bool:
+    """Return whether an m×d array for a universe of that size is small enough for the dense methods.
+
+    Examples
+    --------
+    >>> fits(Matchings.from_labels([0, 0], [1, 1]), 1_000)
+    True
+    """
+    return universe * matchings.n_points <= MAX_DENSE_ENTRIES
+
+
+def moves_alike(matchings: Matchings) -> bool:
+    """Return whether positions are known and neighbouring matches move alike.
+
+    Examples
+    --------
+    >>> moves_alike(Matchings.from_labels([0, 0], [1, 1]))
+    False
+    """
+    known = matchings.coordinates is not None and matchings.n_matches > 0
+    return known and is_smooth(neighbour_support(matchings))
+
+
+def has_large_objects(matchings: Matchings, d: int) -> bool:
+    """Return whether objects are so large that dense scores, assignments and subspaces for d labels cost too much.
+
+    Then "accurate" and "fast" refine tracks with sparse scores instead.
+
+    Examples
+    --------
+    >>> has_large_objects(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
+    False
+    """
+    used = max(int(np.count_nonzero(matchings.sizes)), 1)
+    m, nnz = matchings.n_points, 2 * matchings.n_matches
+    dense_cost = (nnz + m * d) * d
+    return m / used * d >= MIN_SPARSE_SCORES and SPARSE_COST * nnz * used <= dense_cost
