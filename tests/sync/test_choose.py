@@ -15,7 +15,7 @@ def photographs() -> Matchings:
     """Three images of the same 60 points, each moved a little."""
     at = np.random.default_rng(0).uniform(0, 500, size=(60, 2))
     labels = np.tile(np.arange(60), 3)
-    return Matchings.from_labels(labels, [60, 60, 60], coordinates=np.concatenate([at, at + 20, at + [50, -10]]))
+    return Matchings.from_labels(labels, [60, 60, 60], coordinates=np.concatenate([at, at + 20, at - 10]))
 
 
 def test_positions_decide_only_where_everything_is_left_to_us(photographs: Matchings) -> None:
