@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import struct
 import subprocess
 import sys
 import time
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stiefelsync import FormatError, Matchings, io
+from stiefelsync import FormatError, InputError, Matchings, io
+from tests.io.colmap_schemas import build
 
 PROBLEM = Matchings.from_labels([0, 1, 0, 1, 1, 0], [2, 2, 2], names=["a", "b", "c"], coordinates=np.zeros((6, 2)))
 LIMITED = """
@@ -205,3 +209,193 @@ def test_very_many_empty_groups_take_little_time(tmp_path):
         for number in range(20_000):
             h5py.h5g.create(file.id, f"g{number}".encode())
     refused(tmp_path / "a.h5", "it has no matches0")
+
+
+# ---------------------------------------------------------------- SQLite
+
+
+PAGE = 4096
+INTERIOR, LEAF = 5, 13  # kinds of pages of a table
+
+
+def varint(number: int) -> bytes:
+    digits = [number & 127]
+    while number := number >> 7:
+        digits.append(number & 127 | 128)
+    return bytes(reversed(digits))
+
+
+def page(kind: int, cells: list[bytes], right: int = 0) -> bytes:
+    """Return a page of a B-tree; an interior one has a child on the right besides those of its cells."""
+    made, at, start = bytearray(PAGE), PAGE, 12 if kind == INTERIOR else 8
+    for number, cell in enumerate(cells):
+        at -= len(cell)
+        made[at : at + len(cell)] = cell
+        made[start + 2 * number : start + 2 * number + 2] = struct.pack(">H", at)
+    made[0], made[3:7] = kind, struct.pack(">HH", len(cells), at)
+    if kind == INTERIOR:
+        made[8:12] = struct.pack(">I", right)
+    return bytes(made)
+
+
+def child(number: int, key: int = 5) -> bytes:
+    return struct.pack(">I", number) + varint(key)
+
+
+class Pages:
+    """A sound database, of which pages can be replaced and to which others can be added."""
+
+    def __init__(self, path: Path, *statements: str) -> None:
+        self.path = path
+        build(path, PROBLEM, PROBLEM)
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            assert database.execute("PRAGMA page_size").fetchone() == (PAGE,)
+            for statement in statements:
+                database.execute(statement)
+            roots = database.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
+            self.roots = dict(roots.fetchall())
+        self.data = bytearray(path.read_bytes())
+
+    def __getitem__(self, number: int) -> bytes:
+        return bytes(self.data[(number - 1) * PAGE : number * PAGE])
+
+    def __setitem__(self, number: int, content: bytes) -> None:
+        self.data[(number - 1) * PAGE : number * PAGE] = content
+
+    def add(self, content: bytes) -> int:
+        self.data += content
+        return len(self.data) // PAGE
+
+    def save(self) -> Path:
+        self.data[28:32] = struct.pack(">I", len(self.data) // PAGE)
+        self.path.write_bytes(self.data)
+        return self.path
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("table", ["two_view_geometries", "images", "keypoints", "matches"])
+def test_pages_that_are_children_of_many(tmp_path, table, levels):
+    """A table of three levels, each page of which has 400 times the same child: 45 kB, and no end."""
+    pages = Pages(tmp_path / "a.db")
+    last = pages.add(pages[pages.roots[table]])
+    for _ in range(levels - 1):
+        last = pages.add(page(INTERIOR, [child(last)] * 400, last))
+    pages[pages.roots[table]] = page(INTERIOR, [child(last)] * 400, last)
+    refused(pages.save(), "damaged")
+
+
+def shared_chain(path: Path, rows: int, megabytes: int) -> Path:
+    """Return a database of that many rows of keypoints whose bytes all lie in the same pages."""
+    points = megabytes * 2**17
+    images = "INSERT INTO images (image_id, name, camera_id) VALUES " + ",".join(
+        f"({n}, 'i{n}', 1)" for n in range(1, rows + 1)
+    )
+    empty = [f"DELETE FROM {table}" for table in ("images", "keypoints", "matches", "two_view_geometries")]
+    row = f"INSERT INTO keypoints (image_id, rows, cols, data) VALUES (1, {points}, 2, zeroblob({8 * points}))"
+    pages = Pages(path, *empty, images, row)
+    root = pages[pages.roots["keypoints"]]
+    (at,) = struct.unpack(">H", root[8:10])
+    length = next(n for n in range(1, 10) if root[at + n - 1] < 128)
+    cells = [root[at : at + length] + varint(n) + root[at + length + 1 :] for n in range(1, rows + 1)]
+    room = (PAGE - 12) // (len(cells[-1]) + 2)
+    leaves = [cells[n : n + room] for n in range(0, rows, room)]
+    numbers = [pages.add(page(LEAF, leaf)) for leaf in leaves]
+    keys = np.cumsum([len(leaf) for leaf in leaves]).tolist()
+    inner = [child(number, key) for number, key in zip(numbers[:-1], keys, strict=False)]
+    pages[pages.roots["keypoints"]] = page(INTERIOR, inner, numbers[-1])
+    return pages.save()
+
+
+def test_rows_that_share_their_bytes(tmp_path):
+    """100 rows of 4 MB in a file of 4.3 MB took 2.1 GB."""
+    path = shared_chain(tmp_path / "a.db", 100, 4)
+    assert path.stat().st_size < 5 * 2**20
+    refused_in_little_memory(path, "rows of 'keypoints' hold 419,430,400 bytes in a file of", "sqlite3")
+
+
+def test_the_same_in_parts(tmp_path):
+    pytest.importorskip("distributed")
+    from stiefelsync.distributed.sources import ColmapSource
+
+    with pytest.raises(FormatError, match="rows of 'keypoints' hold"):
+        ColmapSource.open(shared_chain(tmp_path / "a.db", 100, 4))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE keypoints SET rows = 1000000000000",
+        "UPDATE keypoints SET rows = 'many'",
+        "UPDATE matches SET rows = 7",
+        "UPDATE two_view_geometries SET cols = 3",
+    ],
+)
+def test_numbers_of_rows_that_lie_in_parts(tmp_path, statement):
+    pytest.importorskip("distributed")
+    from stiefelsync.distributed.sources import ColmapSource
+
+    pages = Pages(tmp_path / "a.db", statement)
+    with pytest.raises(FormatError, match="another length than their rows need"):
+        ColmapSource.open(pages.save())
+
+
+def test_a_large_sound_database_is_read(tmp_path):
+    """The bounds on rows, bytes and steps are far from what is usual: many pairs of one match each are the worst."""
+    labels = np.zeros(600, dtype=np.int64)
+    problem = Matchings.from_labels(labels, [1] * 600, coordinates=np.ones((600, 2)))
+    build(tmp_path / "a.db", problem, problem)
+    assert io.read(tmp_path / "a.db").n_matches == 600 * 599 // 2
+
+
+# ---------------------------------------------------------------- what is no file
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+class TestPipes:
+    """A pipe keeps its reader waiting for good."""
+
+    @pytest.mark.parametrize("format", [name for name in io.FORMATS if name != "parquet"])
+    def test_as_input_of_a_named_format(self, pipe, format):
+        with pytest.raises(FormatError, match="is a pipe or a device, not a file"):
+            io.read(pipe, format)
+
+    @pytest.mark.parametrize("part", ["matches/z", "points", "objects", "pairs"])
+    def test_in_a_dataset(self, tmp_path, part):
+        path = dataset(tmp_path)
+        (path / f"{part}.parquet").unlink(missing_ok=True)
+        os.mkfifo(path / f"{part}.parquet")
+        refused(path, "is a pipe or a device")
+
+    def test_as_features(self, tmp_path, pipe):
+        pytest.importorskip("h5py")
+        io.write(PROBLEM, tmp_path / "a.h5")
+        refused(tmp_path / "a.h5", "is a pipe or a device", features=pipe)
+
+    def test_as_model_and_cameras(self, tmp_path, pipe):
+        with pytest.raises(InputError, match="is a pipe or a device"):
+            io.write(PROBLEM, tmp_path / "a.db", like=pipe)
+        with pytest.raises(InputError, match="is a pipe or a device"):
+            io.write(PROBLEM, tmp_path / "a.db", cameras=pipe)
+
+    def test_in_a_folder_of_correspondences(self, tmp_path):
+        for ending in ("csv", "npz"):
+            (tmp_path / ending).mkdir()
+            os.mkfifo(tmp_path / ending / f"a__b.{ending}")
+            refused(tmp_path / ending, "is a pipe or a device")
+
+    def test_among_pickles(self, tmp_path):
+        os.mkfifo(tmp_path / "a_matches.pkl.gz")
+        refused(tmp_path, "is a pipe or a device", allow_pickle=True)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_a_device_in_a_dataset(tmp_path):
+    path = dataset(tmp_path)
+    (path / "matches" / "z.parquet").symlink_to("/dev/zero")
+    refused(path, "is a pipe or a device")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.colmap import MAX_IMAGES, TABLES
+from stiefelsync.io.colmap.tables import MAX_IMAGES, TABLES, check_tables, load_names
+from stiefelsync.io.limits import guarded
 from stiefelsync.io.parquet import ParquetSource
 from stiefelsync.io.parquet import sniff as is_dataset
 from stiefelsync.io.sqlite import is_sqlite, snapshot
@@ -57,11 +59,12 @@ class ColmapSource:
         path = Path(path)
         if source is not None and source not in TABLES:
             raise unknown_name("source", source, TABLES)
-        with snapshot(path) as connection:
-            images = connection.execute(
-                "SELECT images.image_id, name, coalesce(rows, 0) FROM images LEFT JOIN keypoints USING (image_id)"
-                " ORDER BY images.image_id"
-            ).fetchall()
+        with guarded(path, "colmap"), snapshot(path) as connection:
+            check_tables(connection, path)
+            images = load_names(connection, path)
+            for table in ("keypoints", *TABLES):
+                _check_lengths(connection, table, path)
+            rows = dict(connection.execute("SELECT image_id, rows FROM keypoints WHERE rows > 0"))
             for table in TABLES if source is None else (source,):
                 found = connection.execute(
                     f"SELECT pair_id, rows FROM {table} WHERE rows > 0 ORDER BY pair_id"
@@ -74,8 +77,8 @@ class ColmapSource:
         pairs = np.searchsorted(ids, both)
         if (pairs >= len(ids)).any() or (ids[pairs] != both).any() or (both[:, 0] >= both[:, 1]).any():
             raise FormatError(f"{path}: the table {table} names images that the database does not have")
-        sizes = np.array([image[2] for image in images], dtype=np.int64)
-        return cls(path, table, sizes, tuple(str(image[1]) for image in images), pairs, counts, pair_ids)
+        sizes = np.array([rows.get(image_id, 0) for image_id, _ in images], dtype=np.int64)
+        return cls(path, table, sizes, tuple(name for _, name in images), pairs, counts, pair_ids)
 
     def only(self, pairs: Ints) -> ColmapSource:
         """Return the part of the source that knows these pairs only, renumbered."""
@@ -103,6 +106,17 @@ class ColmapSource:
         objects = np.repeat(self.pair_objects[pairs], self.counts[pairs], axis=0)
         part = Matchings.from_arrays(objects, np.concatenate(points), self.sizes, one_to_many="repair")
         return np.diff(part.pair_start), part.indices, None
+
+
+def _check_lengths(connection: sqlite3.Connection, table: str, path: Path) -> None:
+    """Raise :class:`FormatError` if a row of a table has more or fewer bytes than its numbers of four need."""
+    wrong = "typeof(rows) <> 'integer' OR typeof(cols) <> 'integer' OR length(data) IS NOT 4 * rows * cols"
+    key = "image_id" if table == "keypoints" else "pair_id"
+    asked = (
+        f"SELECT {key} FROM {table} WHERE typeof({key}) <> 'integer' OR coalesce(rows, 0) <> 0 AND ({wrong}) LIMIT 1"
+    )
+    for (number,) in connection.execute(asked):
+        raise FormatError(f"{path}: the {table} of {key} {number!r} have another length than their rows need")
 
 
 FileSource = ParquetSource | ColmapSource

@@ -14,11 +14,15 @@ from stiefelsync.errors import FormatError
 from stiefelsync.io.base import head
 from stiefelsync.io.staging import staging
 
-__all__ = ["distrust", "is_sqlite", "snapshot", "state_of"]
+__all__ = ["bytes_of", "distrust", "is_sqlite", "limit_steps", "quoted", "snapshot", "state_of", "weigh"]
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = {2**n for n in range(9, 17)}
 TIMEOUT = 2.0  # seconds to wait for another process's lock
+# Steps of SQLite's machine: what is asked of a database here takes fewer than this for each of its bytes, but for one
+# whose pages are each other's children, of which there is no end.
+STEPS, STEPS_PER_BYTE, BETWEEN = 10_000_000, 32, 100_000
+LEAST_ROW = 6  # bytes: its lengths, its number and where it lies
 
 
 def is_sqlite(path: Path) -> bool:
@@ -54,6 +58,10 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
             _check_length(path, real)
             yield connection
     except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            raise FormatError(
+                f"{path} is damaged: its pages lead to each other, so that its tables never end"
+            ) from None
         if "locked" in str(error) or "busy" in str(error):
             raise FormatError(f"{path} is locked by another process; close that program and try again") from None
         if Path(f"{real}-journal").exists():
@@ -89,6 +97,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         uri = f"{path.as_uri()}?{how}"
         connection = stack.enter_context(closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)))
         distrust(connection)
+        limit_steps(connection, bytes_of(path))
         connection.execute("BEGIN")  # one view of the database for all that is read
         yield connection
 
@@ -100,6 +109,50 @@ def distrust(connection: sqlite3.Connection) -> None:
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+
+
+def bytes_of(path: Path) -> int:
+    """Return the bytes of a database and of its log, which is all its rows can fill."""
+    return sum(size for size, _ in state_of(path.resolve()))
+
+
+def limit_steps(connection: sqlite3.Connection, size: int) -> None:
+    """Let SQLite give up when it takes more steps than a database of `size` bytes can need."""
+    left = (STEPS + STEPS_PER_BYTE * size) // BETWEEN
+
+    def count() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    connection.set_progress_handler(count, BETWEEN)
+
+
+def quoted(name: str) -> str:
+    """Return a name as a statement of SQL may hold it.
+
+    Examples
+    --------
+    >>> print(quoted('odd" name; --'))
+    "odd"" name; --"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def weigh(connection: sqlite3.Connection, table: str, path: Path) -> None:
+    """Raise :class:`FormatError` if the rows of a table hold more than the file has bytes, because they share pages.
+
+    The lengths of blobs stand at the beginning of a row, so that nothing of their content is read. Texts are counted
+    where they are read.
+    """
+    names = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+    lengths = "+".join(f"CASE typeof({n}) WHEN 'blob' THEN length({n}) ELSE 0 END" for n in map(quoted, names))
+    rows, held = connection.execute(f"SELECT count(*), total({lengths}) FROM {table}").fetchone()
+    size = bytes_of(path)
+    if held + LEAST_ROW * rows > size:
+        raise FormatError(
+            f"{path} is damaged: the {rows:,} rows of {table!r} hold {int(held):,} bytes in a file of {size:,}"
+        )
 
 
 def _check_length(path: Path, real: Path) -> None:

@@ -30,12 +30,11 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
     the geometries, drops tracks that contradict themselves and adjusts no point that fewer than three images see.
     """
     with snapshot(path) as connection:
-        rows = connection.execute("SELECT F, E, H FROM two_view_geometries WHERE rows > 0").fetchall()
+        matrices = ", ".join(f"CASE WHEN typeof({m}) = 'blob' AND length({m}) = 72 THEN {m} END" for m in "FEH")
+        rows = connection.execute(f"SELECT {matrices} FROM two_view_geometries WHERE rows > 0").fetchall()
         raw = connection.execute("SELECT count(*) FROM matches WHERE rows > 0").fetchone()[0]
         largest = connection.execute("SELECT rows, data FROM keypoints ORDER BY rows DESC LIMIT 1").fetchone()
-    bare = sum(
-        not any(isinstance(part, bytes) and len(part) == 72 and part not in _NOTHING for part in row) for row in rows
-    )
+    bare = sum(not any(part is not None and part not in _NOTHING for part in row) for row in rows)
     said = []
     if "verify" in options:
         pass

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError
+from stiefelsync.io.limits import shown
+from stiefelsync.io.sqlite import bytes_of, quoted, weigh
 
 __all__ = [
-    "MAX_IMAGES", "TABLES", "Database", "Images", "Rows", "check_tables", "check_triggers", "load_images", "load_rows",
+    "MAX_IMAGES", "TABLES", "Database", "Images", "Rows", "check_tables", "check_triggers", "load_images",
+    "load_names", "load_rows",
 ]  # fmt: skip
 
 MAX_IMAGES = 2147483647  # pair_id = MAX_IMAGES · min(id1, id2) + max(id1, id2)
@@ -87,6 +90,7 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     for name in ("images", "keypoints", *TABLES):
         if any(hidden for *_, hidden in connection.execute(f"PRAGMA table_xinfo({name})")):
             raise FormatError(f"{path}: the table {name!r} computes its values instead of holding them")
+        weigh(connection, name, path)
 
 
 def check_triggers(connection: sqlite3.Connection, path: Path, tables: tuple[str, ...] = TABLES) -> None:
@@ -95,21 +99,38 @@ def check_triggers(connection: sqlite3.Connection, path: Path, tables: tuple[str
         if str(table).lower() in tables:
             raise FormatError(
                 f"{path} has the trigger {name!r}, which would run as the copy is written, and COLMAP has none; "
-                f"remove it with: DROP TRIGGER {name}"
+                f"remove it with: DROP TRIGGER {quoted(str(name))};"
             )
+
+
+def load_names(connection: sqlite3.Connection, path: Path) -> list[tuple[int, str]]:
+    """Return number and name of every image, in order of the numbers."""
+    listed: list[tuple[int, str]] = []
+    left = bytes_of(path)
+    for image_id, name in connection.execute("SELECT image_id, name FROM images ORDER BY image_id"):
+        if not isinstance(image_id, int) or not 0 <= image_id < MAX_IMAGES or not isinstance(name, str):
+            told = repr(name)
+            raise FormatError(f"{path} has the image {image_id!r} named {shown(told)}; it needs a number and a text")
+        if listed and listed[-1][0] >= image_id:
+            raise FormatError(f"{path} is damaged: it has image {image_id} twice")
+        listed.append((image_id, name))
+        left -= len(name)
+        if left < 0:
+            raise FormatError(f"{path} is damaged: its images have longer names than the file has bytes")
+    return listed
 
 
 def load_images(connection: sqlite3.Connection, path: Path) -> Images:
     """Return the images and their keypoints, or say what is wrong with them."""
-    listed = connection.execute("SELECT image_id, name FROM images ORDER BY image_id").fetchall()
-    for image_id, name in listed:
-        if not isinstance(image_id, int) or not 0 <= image_id < MAX_IMAGES or not isinstance(name, str):
-            raise FormatError(f"{path} has the image {image_id!r} named {name!r}; it needs a number and a text")
+    listed = load_names(connection, path)
     place = {image_id: i for i, (image_id, _) in enumerate(listed)}
-    blocks = [np.empty((0, 2), dtype=np.float32)] * len(listed)
+    blocks, seen = [np.empty((0, 2), dtype=np.float32)] * len(listed), set[int]()
     for image_id, rows, cols, data in connection.execute("SELECT image_id, rows, cols, data FROM keypoints"):
         if image_id not in place:
             raise FormatError(f"{path} holds keypoints of image {image_id}, but has no such image")
+        if image_id in seen:
+            raise FormatError(f"{path} is damaged: it has keypoints of image {image_id} twice")
+        seen.add(image_id)
         i = place[image_id]
         if rows and cols not in (2, 4, 6):
             raise FormatError(f"{path}: the keypoints of {listed[i][1]!r} have {cols} columns; COLMAP has 2, 4 or 6")
@@ -117,18 +138,21 @@ def load_images(connection: sqlite3.Connection, path: Path) -> Images:
     sizes = np.array([len(block) for block in blocks], dtype=np.int64)
     coordinates = np.concatenate([np.empty((0, 2), dtype=np.float32), *blocks])
     ids, offsets = np.array(list(place), dtype=np.int64), np.append(0, np.cumsum(sizes))
-    return Images(ids, [str(name) for _, name in listed], sizes, offsets, coordinates)
+    return Images(ids, [name for _, name in listed], sizes, offsets, coordinates)
 
 
 def load_rows(connection: sqlite3.Connection, table: str, images: Images, path: Path) -> Rows:
     """Return the matches of a table, or say what is wrong with them."""
     place = {int(image_id): i for i, image_id in enumerate(images.ids)}
-    ids, objects, blocks = [], [], [np.empty((0, 2), dtype=np.int64)]
+    ids: list[int] = []
+    objects, blocks = [], [np.empty((0, 2), dtype=np.int64)]
     for pair_id, rows, cols, data in connection.execute(
         f"SELECT pair_id, rows, cols, data FROM {table} ORDER BY pair_id"
     ):
         if not isinstance(pair_id, int):
             raise FormatError(f"{path}: {table} has the pair {pair_id!r}, which is not a number")
+        if ids and ids[-1] >= pair_id:
+            raise FormatError(f"{path} is damaged: {table} has pair {pair_id} twice")
         first, second = divmod(pair_id, MAX_IMAGES)
         for image_id in (first, second):
             if image_id not in place:
