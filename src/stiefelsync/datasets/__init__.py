@@ -3,7 +3,8 @@
 from stiefelsync.datasets import shapes
 from stiefelsync.datasets.cameras import camera_scene, cameras
 from stiefelsync.datasets.house import house
+from stiefelsync.datasets.records import LinkedRecords, records
 from stiefelsync.datasets.scene import scene
 from stiefelsync.datasets.synthetic import synthetic
 
-__all__ = ["camera_scene", "cameras", "house", "scene", "shapes", "synthetic"]
+__all__ = ["LinkedRecords", "camera_scene", "cameras", "house", "records", "scene", "shapes", "synthetic"]

@@ -24,6 +24,7 @@ from stiefelsync.matching._canonical import (
     check_weights,
 )
 from stiefelsync.matching.kernels import call
+from stiefelsync.matching.records import Records
 
 __all__ = ["MatchArrays"]
 
@@ -47,6 +48,7 @@ class MatchArrays:
     n_objects: int = field(init=False, compare=False)
     n_points: int = field(init=False, compare=False)
     n_matches: int = field(init=False, compare=False)
+    records: Records | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         sizes = check_sizes(self.sizes)
@@ -71,7 +73,28 @@ class MatchArrays:
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some fields changed to values that need no check."""
-        return object.__new__(type(self))._set(*(changes.get(name, getattr(self, name)) for name in _GIVEN))
+        changed = object.__new__(type(self))._set(*(changes.get(name, getattr(self, name)) for name in _GIVEN))
+        return changed if "sizes" in changes else changed._described(self.records)
+
+    def _described(self, records: Records | None) -> Self:
+        """Say whose the points are, in place, which only who made these matchings may do."""
+        object.__setattr__(self, "records", records)
+        return self
+
+    def with_records(self, records: Records | None) -> Self:
+        """Return the same matches of points that are records, with their sources and own ids, or of plain points.
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings
+        >>> from stiefelsync.matching.records import Records
+        >>> records = Records(("a", "b"), np.array([0, 1]), np.array([7, 9]), np.array([True, True]))
+        >>> Matchings.from_labels([0, 0], [1, 1]).with_records(records).records.ids.tolist()
+        [7, 9]
+        """
+        if records is not None and len(records) != self.n_points:
+            raise InputError(f"{self.n_points:,} points need as many records, got {len(records):,}")
+        return self._with()._described(records)
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -227,14 +250,16 @@ class MatchArrays:
         pair_objects = place[part.pair_objects]
         sizes = self.sizes[chosen]
         names = None if self.names is None else tuple(self.names[o] for o in chosen.tolist())
-        at = None
-        if self.coordinates is not None:
+        at, records = None, None
+        if self.coordinates is not None or self.records is not None:
             first = self.offsets[chosen] - np.append(0, np.cumsum(sizes, dtype=np.int64))[:-1]
-            at = self.coordinates[np.repeat(first, sizes) + np.arange(sizes.sum(dtype=np.int64))]
+            points = np.repeat(first, sizes) + np.arange(sizes.sum(dtype=np.int64))
+            at = None if self.coordinates is None else self.coordinates[points]
+            records = None if self.records is None else self.records[points]
         if (np.diff(chosen) > 0).all():  # the order of objects, and so that of matches, stays
-            return part._with(sizes=sizes, pair_objects=pair_objects, names=names, coordinates=at)
+            return part._with(sizes=sizes, pair_objects=pair_objects, names=names, coordinates=at)._described(records)
         *layout, _ = canonical(pair_objects[part.match_pairs], part.indices, sizes, part.weights, "error", names)
-        return object.__new__(type(self))._set(sizes, *layout, names, at, None)
+        return object.__new__(type(self))._set(sizes, *layout, names, at, None)._described(records)
 
     def only_pairs(self, which: NDArray[np.int64]) -> Self:
         """Return all objects with the matches of some pairs only, whose numbers are given, ascending; O(those).
@@ -266,7 +291,8 @@ class MatchArrays:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), *(getattr(self, name) for name in _GIVEN))
+        made = _restored, (type(self), *(getattr(self, name) for name in _GIVEN))
+        return made if self.records is None else (*made, {"records": self.records})
 
     def __repr__(self) -> str:
         k = self.n_objects

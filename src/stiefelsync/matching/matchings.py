@@ -52,6 +52,8 @@ class Matchings(MatchArrays):
         Image position of every point, objects one after another.
     repair
         What was dropped to make the matches one-to-one, if anything was.
+    records : Records or None
+        Whose the points are, where they are records of tables; given by :meth:`with_records`.
     n_objects, n_points, n_matches : int
         Numbers of objects k, of points m over all objects, and of matches M.
 
@@ -301,3 +303,56 @@ class Matchings(MatchArrays):
         *layout, _ = sort_matches(flat.objects, flat.points, checked)
         at = as_coordinates(coordinates, int(checked.sum()))
         return object.__new__(cls)._set(checked, *layout, None, called, at, None)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        columns: str | Sequence[str] | None = None,
+        threshold: float | None = None,
+        duplicates: bool | str | Sequence[str] | None = None,
+        sources: str | Sequence[str] | None = None,
+        prefix: str | None = None,
+    ) -> Matchings:
+        """Build from a table of scored pairs of records, such as record linkage programs make.
+
+        Parameters
+        ----------
+        table
+            A dict of columns, a frame of pandas, polars or Arrow, a relation of DuckDB, or whatever knows Arrow's
+            interface ``__arrow_c_stream__``. Splink's columns are found by name, and ``id_left,id_right,score``; ids
+            may be of any type and are kept in `records`. Scores are probabilities.
+        columns
+            The columns to take where names do not tell: ``"id,id,score"`` or ``"source,id,source,id,score"``.
+        threshold
+            Probability below which pairs are ignored; by default 0.3 where sources are free of duplicates, else 0,
+            since an improbable pair is evidence, too.
+        duplicates
+            Whether sources may hold several records of one thing, or the names of those which may. By default those
+            do inside which pairs were scored, and a single source.
+        sources
+            Names of the left and the right source where the table has no such columns and the ids are of two sources.
+        prefix
+            What stands between source and id in the ids, where it does: Splink's ``"-__-"``.
+
+        Returns
+        -------
+        Matchings
+            Of sources free of duplicates, each an object, with the best one-to-one choice in every pair of them; or,
+            where some may hold duplicates, of records, each an object of one point, with every pair.
+
+        Examples
+        --------
+        >>> table = {"id_left": ["a", "a"], "id_right": ["x", "y"], "score": [0.9, 0.6]}
+        >>> problem = Matchings.from_table(table, sources="shop,shelf")
+        >>> problem, problem.records.ids.tolist()
+        (Matchings(2 objects, 3 points, 1 match in 1 of 1 pair), ['a', 'x', 'y'])
+        >>> Matchings.from_table(table)
+        Matchings(3 objects, 3 points, 2 matches in 2 of 3 pairs)
+        """
+        from stiefelsync.matching.table import from_table  # which needs this class
+
+        return from_table(
+            table, columns=columns, threshold=threshold, duplicates=duplicates, sources=sources, prefix=prefix
+        )

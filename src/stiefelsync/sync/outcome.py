@@ -52,6 +52,10 @@ class Details(Record):
         """Return what belongs among the figures of :meth:`~stiefelsync.Synchronisation.as_dict`, ready for JSON."""
         return {}
 
+    def point_confidence(self) -> NDArray[np.float64] | None:
+        """Return how sure the method itself is of the label of every point, (m,), from 0 to 1; None if it says not."""
+        return None
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome(Record):

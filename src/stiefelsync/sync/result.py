@@ -133,7 +133,13 @@ class Synchronisation(Record):
         return track_confidence(self.input, self.labels, self.confidence)[held > 1]
 
     def point_confidence(self) -> NDArray[np.float64]:
-        """Return the confidence of the track of every point, NaN for one in none; shape (m,)."""
+        """Return the confidence of the track of every point, NaN for one in none; shape (m,).
+
+        A method that knows how sure it is of every single point is believed.
+        """
+        told = self.outcome.details.point_confidence()
+        if told is not None:
+            return told
         by_label = track_confidence(self.input, self.labels, self.confidence)
         return np.append(by_label, np.nan)[self.labels]
 

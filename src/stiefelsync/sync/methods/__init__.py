@@ -2,6 +2,7 @@
 
 from stiefelsync.sync.methods import (
     accurate,
+    correlation,
     fast,
     rivals,
     sparse_stiefel,
@@ -11,6 +12,7 @@ from stiefelsync.sync.methods import (
 
 __all__ = [
     "accurate",
+    "correlation",
     "fast",
     "rivals",
     "sparse_stiefel",

@@ -1,0 +1,427 @@
+"""Tables of scored pairs of records, of any library: columns found by name, ids kept, sources told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError, MissingExtraError, counted
+from stiefelsync.matching._assignment import best_pairs
+from stiefelsync.matching._canonical import Repair
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.records import Records
+
+__all__ = ["DOUBTFUL", "EdgeColumns", "columns_of", "edge_columns", "from_table", "linked"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Probability above which a pair may become a match where sources are clean: cycles remove what is wrong, and .2 to .3
+# was better than .5 nearly everywhere it was measured.
+DOUBTFUL = 0.3
+_LEAST = 1e-9  # a weight is positive, and a pair of probability 0 is evidence all the same
+
+_SUFFIXES = (("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("1", "2"), ("_a", "_b"))
+_PREFIXES = (("left_", "right_"), ("l_", "r_"))
+_IDS = ("unique_id", "id", "record_id", "rec_id", "record")
+_SOURCES = ("source_dataset", "source", "dataset", "table", "source_table")
+_SCORES = ("match_probability", "probability", "score", "confidence_score", "similarity", "weight")
+_ODDS = "match_weight"  # Splink's: log2 of the odds
+HEADERS = (
+    "unique_id_l,unique_id_r,match_probability with source_dataset_l and source_dataset_r if there are several sources,"
+    " or id_left,id_right,score"
+)
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """Which columns of a table of scored pairs hold what; `source` is None where ids alone tell records apart."""
+
+    id: tuple[str, str]
+    score: str
+    source: tuple[str, str] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All columns that are read."""
+        return [*(self.source or ()), *self.id, self.score]
+
+    @property
+    def log2_odds(self) -> bool:
+        """Whether the score is Splink's match weight."""
+        return self.score.lower() == _ODDS
+
+
+def edge_columns(names: Iterable[str], told: str | Sequence[str] | None = None) -> EdgeColumns | None:
+    """Return which columns hold ids, sources and scores, None where the names do not tell.
+
+    Parameters
+    ----------
+    names
+        Of all columns.
+    told
+        The names to take, with commas between or listed: ``id,id,score`` or ``source,id,source,id,score``.
+
+    Examples
+    --------
+    >>> edge_columns(["match_probability", "unique_id_l", "unique_id_r"])
+    EdgeColumns(id=('unique_id_l', 'unique_id_r'), score='match_probability', source=None)
+    >>> edge_columns(["a", "b", "p"], "a,b,p").id
+    ('a', 'b')
+    """
+    listed = list(names)
+    if told is not None:
+        chosen = [name.strip() for name in (told.split(",") if isinstance(told, str) else told)]
+        for name in chosen:
+            if name not in listed:
+                raise InputError(
+                    f"there is no column {name!r}; there are {', '.join(listed)}", setting="columns"
+                )
+        if len(chosen) == 3:
+            return EdgeColumns((chosen[0], chosen[1]), chosen[2])
+        if len(chosen) == 5:
+            return EdgeColumns((chosen[1], chosen[3]), chosen[4], (chosen[0], chosen[2]))
+        raise InputError(
+            f"columns names id,id,score or source,id,source,id,score, got {counted(len(chosen), 'name')}",
+            setting="columns",
+        )
+    by_name = {name.strip().lower(): name for name in reversed(listed)}
+    both = _two(by_name, _IDS) or _pair(by_name, ("left", "right"))
+    score = next((by_name[name] for name in (*_SCORES, _ODDS) if name in by_name), None)
+    return None if both is None or score is None else EdgeColumns(both, score, _two(by_name, _SOURCES))
+
+
+def _two(by_name: Mapping[str, str], stems: Sequence[str]) -> tuple[str, str] | None:
+    """Return the columns of the left and of the right record whose names have one of the stems."""
+    for stem in stems:
+        for left, right in _SUFFIXES:
+            if (found := _pair(by_name, (stem + left, stem + right))) is not None:
+                return found
+        for left, right in _PREFIXES:
+            if (found := _pair(by_name, (left + stem, right + stem))) is not None:
+                return found
+    return None
+
+
+def _pair(by_name: Mapping[str, str], names: tuple[str, str]) -> tuple[str, str] | None:
+    return (by_name[names[0]], by_name[names[1]]) if all(name in by_name for name in names) else None
+
+
+def columns_of(table: Any) -> dict[str, Any]:
+    """Return the columns of a table by name: a dict, or a frame of pandas, polars, Arrow or DuckDB, or any that knows
+    Arrow's interface for streams.
+
+    Examples
+    --------
+    >>> columns_of({"a": [1, 2]})["a"].tolist()
+    [1, 2]
+    """
+    if isinstance(table, Mapping):
+        return {str(name): _array(column) for name, column in table.items()}
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "fetch_arrow_table"):
+        try:
+            import pyarrow
+        except ImportError:
+            pyarrow = None
+        if pyarrow is not None:
+            arrow = pyarrow.table(table) if hasattr(table, "__arrow_c_stream__") else table.fetch_arrow_table()
+            return {name: arrow.column(name) for name in arrow.column_names}
+    names = getattr(table, "columns", None)
+    if names is not None and not callable(names) and hasattr(table, "__getitem__"):
+        return {str(name): _array(table[name]) for name in names}
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "fetch_arrow_table"):
+        raise MissingExtraError("reading such a table", "pyarrow", "tables")
+    raise InputError(
+        f"a table is a dict of columns, or a frame of pandas, polars, Arrow or DuckDB; got {type(table).__name__}"
+    )
+
+
+def _array(column: Any) -> NDArray[Any]:
+    """Return a column as an array, text of differing types as objects."""
+    if isinstance(column, np.ndarray):
+        return column
+    if hasattr(column, "to_numpy"):
+        return np.asarray(column.to_numpy())
+    listed = list(column)
+    return np.array(listed, dtype=object) if len({type(value) for value in listed}) > 1 else np.array(listed)
+
+
+def from_table(
+    table: Any,
+    *,
+    columns: str | Sequence[str] | None = None,
+    threshold: float | None = None,
+    duplicates: bool | str | Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
+    prefix: str | None = None,
+) -> Matchings:
+    """Make a problem of a table of scored pairs; what :meth:`Matchings.from_table` does."""
+    found = columns_of(table)
+    chosen = edge_columns(found, columns)
+    if chosen is None:
+        raise InputError(
+            f"no columns of ids and scores among {', '.join(found) or 'none'}; the usual names are {HEADERS}; "
+            "say which with columns=",
+            setting="columns",
+        )
+    return linked(
+        {name: found[name] for name in chosen.names}, chosen,
+        threshold=threshold, duplicates=duplicates, sources=sources, prefix=prefix,
+    )  # fmt: skip
+
+
+def linked(
+    table: Mapping[str, Any],
+    columns: EdgeColumns,
+    *,
+    threshold: float | None = None,
+    duplicates: bool | str | Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
+    prefix: str | None = None,
+) -> Matchings:
+    """Make a problem of the columns of scored pairs, NumPy's or Arrow's.
+
+    Raises
+    ------
+    InputError
+        With the number of the row in `match` where one row is to blame.
+    """
+    probability = _probabilities(table[columns.score], columns)
+    records, ends = _records(table, columns, sources, prefix)
+    own = np.flatnonzero(ends[:, 0] == ends[:, 1])
+    if len(own):
+        t = int(own[0])
+        raise InputError(
+            f"the record {records.ids[ends[t, 0]]!r} is paired with itself; if the two columns of ids are of different "
+            "sources, name these with sources=left,right",
+            match=t,
+            setting="sources",
+        )
+    # Each pair once, the smaller record first: of several scores the highest stays.
+    ends = np.sort(ends, axis=1)
+    order = np.lexsort((-probability, ends[:, 1], ends[:, 0]))
+    ends, probability = ends[order], probability[order]
+    first = np.ones(len(ends), dtype=bool)
+    first[1:] = (ends[1:] != ends[:-1]).any(axis=1)
+    twice = int((~first).sum())
+    ends, probability = ends[first], probability[first]
+    inside = records.source[ends[:, 0]] == records.source[ends[:, 1]]
+    clean = _duplicate_free(records, np.unique(records.source[ends[inside, 0]]), duplicates)
+    records = Records(records.sources, records.source, records.ids, clean)
+    if threshold is not None and not 0 <= threshold < 1:
+        raise InputError(f"threshold must be a probability of at least 0 and below 1, got {threshold!r}")
+    weights = np.maximum(probability, _LEAST)
+    if not clean.all():
+        kept = probability >= (threshold or 0.0)
+        return _made(ends[kept], np.ones(len(records), dtype=np.int64), weights[kept], records, Repair(twice, 0))
+    kept = _one_to_one(ends, probability, records, DOUBTFUL if threshold is None else threshold)
+    sizes = np.bincount(records.source, minlength=len(records.sources))
+    dropped = int((probability >= (DOUBTFUL if threshold is None else threshold)).sum()) - int(kept.sum())
+    return _made(ends[kept], sizes, weights[kept], records, Repair(twice, dropped))
+
+
+def _made(ends: Ints, sizes: Ints, weights: Floats, records: Records, repair: Repair) -> Matchings:
+    """Return the problem, with the names of the sources where they are its objects."""
+    names = records.sources if len(sizes) == len(records.sources) < len(records) else None
+    made = Matchings.from_endpoints(ends, sizes, weights=weights, names=names)
+    return made._with(repair=repair if repair.dropped else None)._described(records)
+
+
+def _probabilities(column: Any, columns: EdgeColumns) -> Floats:
+    """Return the scores as probabilities, (M,), or say which row is to blame."""
+    values = _numbers(column)
+    if values is None:
+        raise InputError(f"the column {columns.score!r} does not hold numbers", setting="columns")
+    if columns.log2_odds:
+        values = 1 / (1 + np.exp2(-np.clip(values, -1000, 1000))) + np.where(np.isnan(values), np.nan, 0)
+    bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(bad):
+        t = int(bad[0])
+        what = "empty" if np.isnan(values[t]) else f"{values[t]:g}"
+        raise InputError(
+            f"{columns.score} is {what}; scores are taken for probabilities, from 0 to 1 (a match weight w in bits is "
+            "the probability 2**w / (1 + 2**w))",
+            match=t,
+            setting="columns",
+        )
+    return values
+
+
+def _numbers(column: Any) -> Floats | None:
+    """Return a column as float64, NaN for what is empty, or None if it holds something else."""
+    if hasattr(column, "combine_chunks"):  # Arrow's
+        import pyarrow
+
+        try:
+            return np.asarray(column.cast(pyarrow.float64()).to_numpy(), dtype=np.float64)
+        except pyarrow.lib.ArrowException:
+            return None
+    array = np.asarray(column)
+    if array.dtype.kind not in "biufO":
+        return None
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _records(
+    table: Mapping[str, Any], columns: EdgeColumns, sources: str | Sequence[str] | None, prefix: str | None
+) -> tuple[Records, Ints]:
+    """Return the records mentioned, sorted by source and id, and the two of every row; shape (M, 2)."""
+    values, ids = _factorised([table[name] for name in columns.id], columns.id)
+    told = [name.strip() for name in sources.split(",")] if isinstance(sources, str) else list(sources or ())
+    if columns.source is not None:
+        if told or prefix:
+            raise InputError("the table has columns of sources; leave sources= and prefix= out", setting="sources")
+        names, source = _factorised([table[name] for name in columns.source], columns.source)
+        texts = [str(name) for name in names.tolist()]
+    elif told:
+        if len(told) != 2 or prefix:
+            raise InputError(f"sources names the left and the right one, got {', '.join(told)}", setting="sources")
+        texts = list(dict.fromkeys(told))
+        source = np.tile([texts.index(name) for name in told], (len(ids), 1))
+    elif prefix:
+        texts, values, of_id = _prefixed(values, prefix, ids)
+        source = of_id[ids]
+    else:
+        texts, source = [""], np.zeros_like(ids)
+    order = np.arange(len(texts)) if told else np.argsort(np.array(texts, dtype=object), kind="stable")
+    place = np.empty(len(texts), dtype=np.int64)
+    place[order] = np.arange(len(texts))
+    keys, ends = np.unique(place[source] * max(len(values), 1) + ids, return_inverse=True)
+    of_source, which = np.divmod(keys, max(len(values), 1))
+    used = np.unique(of_source)
+    listed = tuple(texts[order[s]] for s in used.tolist())
+    if len(set(listed)) < len(listed):
+        raise InputError("two sources look the same as text; rename one")
+    found = Records(
+        listed or ("",), np.searchsorted(used, of_source), values[which], np.zeros(len(listed) or 1, dtype=bool)
+    )
+    return found, ends.reshape(-1, 2).astype(np.int64)
+
+
+def _prefixed(values: NDArray[Any], prefix: str, ids: Ints) -> tuple[list[str], NDArray[Any], Ints]:
+    """Split ids such as "shop-__-17" at the first `prefix`; return the sources, the ids, and the source of each id."""
+    parts = [str(value).partition(prefix) for value in values.tolist()]
+    for n, (_, mark, own) in enumerate(parts):
+        if not mark or not own:
+            t = int((ids == n).any(axis=1).argmax())
+            raise InputError(f"the id {values[n]!r} has no source before {prefix!r}", match=t, setting="prefix")
+    texts = sorted({source for source, _, _ in parts})
+    number = {source: n for n, source in enumerate(texts)}
+    owners = np.array([number[source] for source, _, _ in parts], dtype=np.int64)
+    return texts, np.array([own for _, _, own in parts], dtype=object), owners
+
+
+def _factorised(two: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[Any], Ints]:
+    """Return the different values of two columns, sorted where they can be, and the codes of both; shape (M, 2)."""
+    if all(hasattr(column, "combine_chunks") for column in two):
+        values, codes = _factorised_arrow(two)
+    else:
+        left, right = (_plain(column) for column in two)
+        if left.dtype.kind != right.dtype.kind:
+            left, right = left.astype(object), right.astype(object)
+        values, codes = _unique(np.concatenate([left, right]))
+    bad = np.flatnonzero(codes < 0)
+    if len(bad):
+        t = int(bad[0])
+        side, row = divmod(t, len(codes) // 2)
+        raise InputError(f"{names[side]} is empty", match=row)
+    return values, codes.reshape(2, -1).T
+
+
+def _factorised_arrow(two: Sequence[Any]) -> tuple[NDArray[Any], Ints]:
+    """Do the same for two columns of Arrow."""
+    import pyarrow
+
+    types = {column.type for column in two}
+    if len(types) > 1:
+        two = [column.cast(pyarrow.string()) for column in two]
+    chunks = [chunk for column in two for chunk in column.chunks]
+    joined = pyarrow.chunked_array(chunks, type=two[0].type)
+    if pyarrow.types.is_dictionary(joined.type):
+        joined = joined.cast(joined.type.value_type)
+    encoded = joined.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pyarrow.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = encoded.dictionary.to_numpy(zero_copy_only=False)
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.argsort(values, kind="stable")
+    place = np.empty(len(values) + 1, dtype=np.int64)
+    place[order] = np.arange(len(values))
+    place[-1] = -1
+    return values[order], place[codes]
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    """Return a column as an array."""
+    return _array(column)
+
+
+def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
+    """Return the different values, sorted, and the code of each, -1 for None and NaN."""
+    if values.dtype.kind != "O":
+        found, codes = np.unique(values, return_inverse=True)
+        empty = np.isnan(found) if values.dtype.kind == "f" else np.zeros(len(found), dtype=bool)
+        codes = np.where(empty[codes], -1, codes)
+        return found[~empty], codes.astype(np.int64)
+    listed = values.tolist()
+    different = {value for value in listed if value is not None and value == value}
+    try:
+        ordered = sorted(different)
+    except TypeError:  # of several types
+        ordered = sorted(different, key=lambda value: (type(value).__name__, str(value)))
+    number = {value: n for n, value in enumerate(ordered)}
+    codes = np.fromiter((number.get(value, -1) for value in listed), dtype=np.int64, count=len(listed))
+    found = np.empty(len(ordered), dtype=object)
+    found[:] = ordered
+    return found, codes
+
+
+def _duplicate_free(records: Records, scored: Ints, duplicates: bool | str | Sequence[str] | None) -> NDArray[np.bool_]:
+    """Return which sources hold everything once, as was said, or as it looks: where no pair inside was scored.
+
+    Parameters
+    ----------
+    scored : (s,) int64
+        Sources with a scored pair inside.
+    """
+    count = len(records.sources)
+    clean = np.ones(count, dtype=bool)
+    if duplicates is None:
+        clean[scored] = False
+        return clean if count > 1 else np.zeros(count, dtype=bool)
+    if isinstance(duplicates, bool):
+        if not duplicates and count < 2:
+            raise InputError("a single source without duplicates has no pairs to be found; leave duplicates out")
+        return np.full(count, not duplicates)
+    listed = duplicates.split(",") if isinstance(duplicates, str) else duplicates
+    for name in (str(given).strip() for given in listed):
+        if name not in records.sources:
+            raise InputError(
+                f"duplicates names {name!r}, which is no source; there are {', '.join(records.sources)}",
+                setting="duplicates",
+            )
+        clean[records.sources.index(name)] = False
+    return clean
+
+
+def _one_to_one(ends: Ints, probability: Floats, records: Records, threshold: float) -> NDArray[np.bool_]:
+    """Return which pairs become matches of clean sources: in every pair of sources the best assignment."""
+    chosen = np.zeros(len(ends), dtype=bool)
+    i, j = records.source[ends].T
+    liable = np.flatnonzero((probability >= threshold) & (i != j))
+    pair = i[liable] * len(records.sources) + j[liable]
+    order = np.argsort(pair, kind="stable")
+    liable = liable[order]
+    cuts = np.flatnonzero(np.diff(pair[order], prepend=-1, append=-1))
+    for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        rows = liable[first:last]
+        gain = np.maximum(probability[rows] - threshold, _LEAST)
+        chosen[rows] = best_pairs(ends[rows, 0], ends[rows, 1], gain)
+    return chosen

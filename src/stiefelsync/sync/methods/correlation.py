@@ -1,0 +1,175 @@
+"""Correlation clustering of the log-odds of scores, for records of sources that may hold duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stiefelsync.errors import InputError, unknown_name
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, option, register
+from stiefelsync.sync.methods._contraction import clusters, move_confidence, total_value
+
+__all__ = ["CorrelationDetails", "CorrelationOptions", "log_odds", "run"]
+
+MISSING = -0.5  # benchmarks/records.py: as good where all pairs are scored, far better where only likely ones are
+_SUREST = 1e-6  # no single score is surer than this, from either side
+
+
+@dataclass(frozen=True)
+class CorrelationOptions:
+    """Options of method "correlation"."""
+
+    missing: float | None = option(
+        None,
+        "value, at most 0, of two points in one cluster that no match joins, in units of log-odds; by default -0.5 "
+        "for weights that are probabilities, else -1.",
+        kind=float,
+    )
+    duplicate_free: Any = option(
+        None,
+        "names of the sources, with commas between, that hold everything once, so that none of their records meet; "
+        "by default as the problem says.",
+    )
+    sweeps: int = option(20, "most rounds of moves of single points.", least=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorrelationDetails(Details):
+    """What correlation clustering tells.
+
+    Attributes
+    ----------
+    value
+        Sum of the values of all pairs inside clusters, those without a match included.
+    clusters
+        Clusters of two or more points.
+    moves
+        Moves of single points that followed the contractions.
+    missing
+        Value of a pair without a match that was used.
+    belonging : (m,) float64
+        For every point the probability of its cluster against the next best place.
+    """
+
+    value: float
+    clusters: int
+    moves: int
+    missing: float
+    belonging: NDArray[np.float64] = field(repr=False)
+
+    def point_confidence(self) -> NDArray[np.float64] | None:
+        """Return `belonging`."""
+        return self.belonging
+
+    def figures(self, problem: Matchings) -> dict[str, Any]:
+        """Return the value and the moves."""
+        return {"value": self.value, "moves": self.moves}
+
+
+def log_odds(matchings: Matchings) -> tuple[NDArray[np.float64], float]:
+    """Return the value of every match, (M,), and that of a pair without one.
+
+    Weights of at most 1 are probabilities and become log-odds. Matches without weights are worth 1 each, and a pair
+    without a match as much the other way; larger weights are measured in units of their median.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]})
+    >>> log_odds(problem)
+    (array([0.]), -0.5)
+    """
+    if matchings.weights is None:
+        return np.ones(matchings.n_matches), -1.0
+    if matchings.weights.max(initial=0) > 1:
+        return matchings.weights / np.median(matchings.weights), -1.0
+    p = np.clip(matchings.weights, _SUREST, 1 - _SUREST)
+    return np.log(p / (1 - p)), MISSING
+
+
+@register(
+    "correlation",
+    summary="clusters of largest summed log-odds; duplicates inside a source are allowed",
+    consistent=True,
+    cost="O(M log² M)",
+    reference="Bansal, Blum, Chawla: Correlation clustering, Machine Learning 56, 2004; Keuper et al.: Efficient "
+    "decomposition of image and mesh graphs by lifted multicuts, ICCV 2015",
+    choose="where weights are probabilities and objects have one point each: records of sources that hold duplicates",
+    sized=False,
+    ours=True,
+    options=CorrelationOptions,
+)
+def run(
+    matchings: Matchings,
+    _universe: int,
+    options: CorrelationOptions,
+    /,
+    *,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
+) -> Outcome:
+    """Choose clusters that maximise the sum, over all pairs inside them, of w = log p / (1 - p).
+
+    A match of weight p is a pair that is the same with probability p; a pair without a match has the value `missing`.
+    Points of one object are never joined, nor records of a source that is free of duplicates; nothing else is
+    forbidden, so where sources may hold duplicates every record is an object of its own. Clusters are contracted
+    greedily, the pair of largest summed value first, as long as one is positive; then single points move to where
+    they are worth most until no move gains.
+
+    Notes
+    -----
+    Cycle-consistent by construction. The contraction is exact in the sense that every sum is that of all matches
+    between the two clusters; the clustering is a local optimum, for the problem is NP-hard. Deterministic. O(M log² M).
+
+    Examples
+    --------
+    >>> links = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[0, 0]]}
+    >>> chain = Matchings.from_pairs(links, [1, 1, 1], weights={(0, 1): [0.9], (1, 2): [0.8], (0, 2): [0.01]})
+    >>> run(chain, 1, rng=np.random.default_rng(0)).labels.tolist()
+    [0, 0, 1]
+    """
+    watch, report = Stopwatch(), Reporter(callback)
+    with watch("values"):
+        values, missing = log_odds(matchings)
+        missing = missing if options.missing is None else float(options.missing)
+        if not -np.inf < missing <= 0:
+            raise InputError(f"option missing must be a finite number of at most 0, got {missing!r}")
+        apart = _apart(matchings, options.duplicate_free)
+    ends = matchings.endpoints
+
+    def stop(done: int, total: int) -> bool:
+        return report(Progress("clustering", done, total))
+
+    with watch("clusters"):
+        labels, moves = clusters(
+            matchings.n_points, ends, values, apart=apart, missing=missing, sweeps=options.sweeps, stop=stop
+        )
+    with watch("confidence"):
+        belonging = move_confidence(ends, values, labels)
+        value = total_value(ends, values, labels, missing)
+    many = int((np.bincount(labels) > 1).sum())
+    details = CorrelationDetails(value, many, moves, missing, belonging)
+    return Outcome(labels=labels, status=report.status, n_iter=moves, timings=watch.seconds, details=details)
+
+
+def _apart(matchings: Matchings, duplicate_free: str | Iterable[str] | None) -> list[NDArray[np.int64]]:
+    """Return arrays, (m,), in which equal numbers of at least 0 mark points that must not meet."""
+    apart = []
+    if int(matchings.sizes.max(initial=0)) > 1:
+        apart.append(matchings.point_objects.astype(np.int64))
+    records = matchings.records
+    if duplicate_free is None:
+        return apart if records is None or not records.duplicate_free.any() else [*apart, records.apart]
+    if records is None:
+        raise InputError("duplicate_free names sources of records, and this problem has none; leave it out")
+    listed = duplicate_free.split(",") if isinstance(duplicate_free, str) else list(duplicate_free)
+    clean = [str(name).strip() for name in listed if str(name).strip()]
+    for name in clean:
+        if name not in records.sources:
+            raise unknown_name("source", name, records.sources)
+    numbers = np.array([name in clean for name in records.sources])[records.source]
+    return [*apart, np.where(numbers, records.source, -1)]
