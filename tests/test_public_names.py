@@ -22,8 +22,9 @@ PUBLIC = """
 
 MATCHINGS = """
     agreeing coordinates endpoints from_arrays from_blocks from_endpoints from_labels from_matrix from_pairs from_scores
-    indices keep match_keys match_pairs match_weights n_matches n_objects n_points names offsets only_pairs pair
-    pair_objects pair_start pairs point_objects repair shared_with sizes to_matrix weights with_weights
+    from_table indices keep match_keys match_pairs match_weights n_matches n_objects n_points names offsets only_pairs
+    pair pair_objects pair_start pairs point_objects records repair shared_with sizes to_matrix weights with_records
+    with_weights
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long
 
 

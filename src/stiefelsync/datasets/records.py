@@ -233,7 +233,7 @@ def _logistic(X: Floats, same: NDArray[np.bool_]) -> Floats:
 
 
 def _letters(n: int) -> list[str]:
-    """Return n short different words: a, b, …, z, aa, ab, …"""
+    """Return n short different words: a, b, and on to z, then aa, ab and so on."""
     words: list[str] = []
     for i in range(n):
         word, rest = "", i

@@ -39,7 +39,7 @@ def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[
     """
     _, row, row_count = np.unique(rows, return_inverse=True, return_counts=True)
     _, column, column_count = np.unique(columns, return_inverse=True, return_counts=True)
-    chosen = (row_count[row] == 1) & (column_count[column] == 1)
+    chosen: NDArray[np.bool_] = (row_count[row] == 1) & (column_count[column] == 1)
     rest = np.flatnonzero(~chosen)
     # Conflicts that share no point are independent; small ones are solved some hundred at a time.
     n_rows = len(row_count)
@@ -49,7 +49,9 @@ def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[
     ends = np.flatnonzero(np.diff(part, append=-1)) + 1
     first = 0
     while first < len(rest):
-        last = int(ends[max(np.searchsorted(ends, first + _AT_ONCE, side="right") - 1, np.searchsorted(ends, first + 1))])
+        last = int(
+            ends[max(np.searchsorted(ends, first + _AT_ONCE, side="right") - 1, np.searchsorted(ends, first + 1))]
+        )
         now = rest[first:last]
         chosen[now] = _assign(row[now], column[now], gain[now])
         first = last

@@ -78,9 +78,7 @@ def edge_columns(names: Iterable[str], told: str | Sequence[str] | None = None) 
         chosen = [name.strip() for name in (told.split(",") if isinstance(told, str) else told)]
         for name in chosen:
             if name not in listed:
-                raise InputError(
-                    f"there is no column {name!r}; there are {', '.join(listed)}", setting="columns"
-                )
+                raise InputError(f"there is no column {name!r}; there are {', '.join(listed)}", setting="columns")
         if len(chosen) == 3:
             return EdgeColumns((chosen[0], chosen[1]), chosen[2])
         if len(chosen) == 5:
@@ -112,8 +110,7 @@ def _pair(by_name: Mapping[str, str], names: tuple[str, str]) -> tuple[str, str]
 
 
 def columns_of(table: Any) -> dict[str, Any]:
-    """Return the columns of a table by name: a dict, or a frame of pandas, polars, Arrow or DuckDB, or any that knows
-    Arrow's interface for streams.
+    """Return the columns of a table by name: of a dict, or a frame of any library that knows Arrow's interface.
 
     Examples
     --------
@@ -196,8 +193,8 @@ def linked(
     if len(own):
         t = int(own[0])
         raise InputError(
-            f"the record {records.ids[ends[t, 0]]!r} is paired with itself; if the two columns of ids are of different "
-            "sources, name these with sources=left,right",
+            f"the record {_shown(records.ids[ends[t, 0]])} is paired with itself; if the two columns of ids are of "
+            "different sources, name these with sources=left,right",
             match=t,
             setting="sources",
         )
@@ -228,7 +225,7 @@ def _made(ends: Ints, sizes: Ints, weights: Floats, records: Records, repair: Re
     """Return the problem, with the names of the sources where they are its objects."""
     names = records.sources if len(sizes) == len(records.sources) < len(records) else None
     made = Matchings.from_endpoints(ends, sizes, weights=weights, names=names)
-    return made._with(repair=repair if repair.dropped else None)._described(records)
+    return made._with(repair=repair if repair.dropped else None).with_records(records)
 
 
 def _probabilities(column: Any, columns: EdgeColumns) -> Floats:
@@ -299,9 +296,8 @@ def _records(
     listed = tuple(texts[order[s]] for s in used.tolist())
     if len(set(listed)) < len(listed):
         raise InputError("two sources look the same as text; rename one")
-    found = Records(
-        listed or ("",), np.searchsorted(used, of_source), values[which], np.zeros(len(listed) or 1, dtype=bool)
-    )
+    numbers = np.asarray(np.searchsorted(used, of_source), dtype=np.int64)
+    found = Records(listed or ("",), numbers, values[which], np.zeros(len(listed) or 1, dtype=bool))
     return found, ends.reshape(-1, 2).astype(np.int64)
 
 
@@ -311,11 +307,16 @@ def _prefixed(values: NDArray[Any], prefix: str, ids: Ints) -> tuple[list[str], 
     for n, (_, mark, own) in enumerate(parts):
         if not mark or not own:
             t = int((ids == n).any(axis=1).argmax())
-            raise InputError(f"the id {values[n]!r} has no source before {prefix!r}", match=t, setting="prefix")
+            raise InputError(f"the id {_shown(values[n])} has no source before {prefix!r}", match=t, setting="prefix")
     texts = sorted({source for source, _, _ in parts})
     number = {source: n for n, source in enumerate(texts)}
     owners = np.array([number[source] for source, _, _ in parts], dtype=np.int64)
     return texts, np.array([own for _, _, own in parts], dtype=object), owners
+
+
+def _shown(value: Any) -> str:
+    """Return an id as Python writes it, whatever array it comes from."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _factorised(two: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[Any], Ints]:
@@ -323,7 +324,7 @@ def _factorised(two: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[Any],
     if all(hasattr(column, "combine_chunks") for column in two):
         values, codes = _factorised_arrow(two)
     else:
-        left, right = (_plain(column) for column in two)
+        left, right = (_array(column) for column in two)
         if left.dtype.kind != right.dtype.kind:
             left, right = left.astype(object), right.astype(object)
         values, codes = _unique(np.concatenate([left, right]))
@@ -356,11 +357,6 @@ def _factorised_arrow(two: Sequence[Any]) -> tuple[NDArray[Any], Ints]:
     place[order] = np.arange(len(values))
     place[-1] = -1
     return values[order], place[codes]
-
-
-def _plain(column: Any) -> NDArray[Any]:
-    """Return a column as an array."""
-    return _array(column)
 
 
 def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], Ints]:

@@ -29,11 +29,16 @@ MOVES: dict[str, float] = {
 # Methods that make the input worse: one does not turn its basis, so that there is nothing to project; two drop whatever
 # hangs together by one wrong match; without weights the last takes a wrong match as soon as a right one.
 NO_BETTER = {"orthogonal-iteration", "colmap-tracks", "union-find", "kruskal"}
+# The fscore that methods reach where a third of the matches is wrong, if it is not .95: where points of an object must
+# stay apart, clusters that were contracted greedily are in each other's way.
+MENDED = {"correlation": 0.92}
 # Methods whose iteration may end before the basis has turned where nothing is wrong; see sparse-stiefel's notes.
 UNTURNED = {"orthogonal-iteration", "sparse-stiefel", "two-stage"}
 # Methods without a choice of precision: two compute in float32 what needs no more, the others make no
 # factors of a matrix at all.
-FIXED = {"accurate", "colmap-tracks", "fast", "kruskal", "matchfame", "quickmatch", "tracks", "union-find"}
+FIXED = {
+    "accurate", "colmap-tracks", "correlation", "fast", "kruskal", "matchfame", "quickmatch", "tracks", "union-find",
+}  # fmt: skip
 # How far apart the fscores in float32 and float64 may be where half of the matches are wrong. On 24 such problems
 # methods without entry were at most 0.006 apart; the other two, which rounding sends to another basis now and then,
 # 0.031 and 0.057.
@@ -123,7 +128,7 @@ def test_few_errors_are_mended(name: str, observed: float) -> None:
     before = score(matchings, truth).fscore
     assert 0.75 < before < 0.87
     after = score(answer(solve(name, matchings, 10)), truth).fscore
-    assert (after > 0.95) != (name in NO_BETTER), after
+    assert (after > MENDED.get(name, 0.95)) != (name in NO_BETTER), after
 
 
 @pytest.mark.parametrize("observed", [0.7, 1.0], ids=["partial", "full"])

@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _GAIN = 1e-9  # a move must win more than what rounding may pretend
+# What sums of log-odds are worth beside those of independent judgements: with it the confidence of simulated records
+# (datasets.records, where a bad record spoils all its scores) is theirs, within .05, up to .98.
+_TOGETHER = 0.6
 
 
 def clusters(
@@ -92,7 +95,8 @@ def _component(
     for (a, b), value in zip(ends.tolist(), values.tolist(), strict=True):
         graph[a][b] = graph[b][a] = value
     # What a cluster holds of every group whose members must stay apart.
-    marks = [tuple((group, key) for group, key in enumerate(row) if key >= 0) for row in zip(*_lists(keys, n))]
+    rows = zip(*_lists(keys, n), strict=True)
+    marks = [tuple((group, key) for group, key in enumerate(row) if key >= 0) for row in rows]
     owner = _contract(graph, marks, missing)
     return np.array(owner, dtype=np.int64), _move(graph, owner, marks, missing, sweeps)
 
@@ -219,27 +223,30 @@ def total_value(ends: Ints, values: Floats, labels: Ints, missing: float = 0.0) 
     return float(values[inside].sum() + missing * unscored)
 
 
-def move_confidence(ends: Ints, values: Floats, labels: Ints) -> Floats:
+def move_confidence(ends: Ints, values: Floats, labels: Ints, missing: float = 0.0) -> Floats:
     """Return for every vertex the odds, as a probability, of its cluster against the best other place; shape (n,).
 
-    The other place is the cluster it is worth most to, or none. Where values are log-odds of independent judgements
-    it is the probability that the vertex belongs where it is, all other vertices being right.
+    The other place is the cluster it is worth most to, or none. Where values are log-odds of judgements it estimates
+    the probability that the vertex belongs where it is, all other vertices being right. Judgements of pairs that share
+    a vertex err together, so their sum counts as less than if they were independent.
 
     Examples
     --------
     >>> ends, values = np.array([[0, 1], [1, 2]]), np.log([9.0, 1 / 4])
     >>> move_confidence(ends, values, np.array([0, 0, 1])).round(2).tolist()
-    [0.9, 0.9, 0.8]
+    [0.79, 0.79, 0.7]
     """
-    n, width = len(labels), int(labels.max(initial=-1)) + 1
+    width = int(labels.max(initial=-1)) + 1
     both = np.concatenate([ends, ends[:, ::-1]])
     ways, which = np.unique(both[:, 0] * width + labels[both[:, 1]], return_inverse=True)
     worth = np.bincount(which, np.concatenate([values, values]), len(ways))
     vertex, cluster = np.divmod(ways, max(width, 1))
-    own = np.zeros(n)
     home = cluster == labels[vertex]
+    size = np.bincount(labels, minlength=1)
+    worth += missing * (size[cluster] - home - np.bincount(which, minlength=len(ways)))
+    own = missing * (size[labels] - 1.0)
     own[vertex[home]] = worth[home]
     # Somebody alone may only go elsewhere; all others may also be alone, which is worth nothing.
-    other = np.where(np.bincount(labels, minlength=1)[labels] > 1, 0.0, -np.inf)
+    other = np.where(size[labels] > 1, 0.0, -np.inf)
     np.maximum.at(other, vertex[~home], worth[~home])
-    return np.asarray(1 / (1 + np.exp(np.clip(other - own, -700, 700))))
+    return np.asarray(1 / (1 + np.exp(np.clip(_TOGETHER * (other - own), -700, 700))))

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, option, register
+from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._contraction import clusters, move_confidence, total_value
+from stiefelsync.sync.options import option
 
 __all__ = ["CorrelationDetails", "CorrelationOptions", "log_odds", "run"]
 
-MISSING = -0.5  # benchmarks/records.py: as good where all pairs are scored, far better where only likely ones are
+# A pair that nobody scored was improbable, or fell through the blocks: -0.25 to -1 are equally good, for matches
+# without weights, too; with 0 a table of likely pairs alone (.3 and more) loses .1 to .2 of fscore.
+MISSING = -0.5
 _SUREST = 1e-6  # no single score is surer than this, from either side
 
 
@@ -24,11 +27,8 @@ _SUREST = 1e-6  # no single score is surer than this, from either side
 class CorrelationOptions:
     """Options of method "correlation"."""
 
-    missing: float | None = option(
-        None,
-        "value, at most 0, of two points in one cluster that no match joins, in units of log-odds; by default -0.5 "
-        "for weights that are probabilities, else -1.",
-        kind=float,
+    missing: float = option(
+        MISSING, "value, at most 0, of two points in one cluster that no match joins, in units of log-odds."
     )
     duplicate_free: Any = option(
         None,
@@ -71,24 +71,24 @@ class CorrelationDetails(Details):
         return {"value": self.value, "moves": self.moves}
 
 
-def log_odds(matchings: Matchings) -> tuple[NDArray[np.float64], float]:
-    """Return the value of every match, (M,), and that of a pair without one.
+def log_odds(matchings: Matchings) -> NDArray[np.float64]:
+    """Return the value of every match, (M,).
 
-    Weights of at most 1 are probabilities and become log-odds. Matches without weights are worth 1 each, and a pair
-    without a match as much the other way; larger weights are measured in units of their median.
+    Weights of at most 1 are probabilities and become log-odds. Matches without weights are worth 1 each, and larger
+    weights are measured in units of their median.
 
     Examples
     --------
     >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]})
     >>> log_odds(problem)
-    (array([0.]), -0.5)
+    array([0.])
     """
     if matchings.weights is None:
-        return np.ones(matchings.n_matches), -1.0
+        return np.ones(matchings.n_matches)
     if matchings.weights.max(initial=0) > 1:
-        return matchings.weights / np.median(matchings.weights), -1.0
+        return np.asarray(matchings.weights / np.median(matchings.weights))
     p = np.clip(matchings.weights, _SUREST, 1 - _SUREST)
-    return np.log(p / (1 - p)), MISSING
+    return np.asarray(np.log(p / (1 - p)))
 
 
 @register(
@@ -134,8 +134,7 @@ def run(
     """
     watch, report = Stopwatch(), Reporter(callback)
     with watch("values"):
-        values, missing = log_odds(matchings)
-        missing = missing if options.missing is None else float(options.missing)
+        values, missing = log_odds(matchings), float(options.missing)
         if not -np.inf < missing <= 0:
             raise InputError(f"option missing must be a finite number of at most 0, got {missing!r}")
         apart = _apart(matchings, options.duplicate_free)
@@ -149,7 +148,7 @@ def run(
             matchings.n_points, ends, values, apart=apart, missing=missing, sweeps=options.sweeps, stop=stop
         )
     with watch("confidence"):
-        belonging = move_confidence(ends, values, labels)
+        belonging = move_confidence(ends, values, labels, missing)
         value = total_value(ends, values, labels, missing)
     many = int((np.bincount(labels) > 1).sum())
     details = CorrelationDetails(value, many, moves, missing, belonging)
