@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import signal
 import sqlite3
 import threading
 import time
+import zipfile
 from dataclasses import replace
 from functools import partial
 
@@ -156,6 +159,105 @@ def test_a_run_goes_on_from_its_checkpoints(problem, tmp_path):
     there = distributed.synchronise(matchings, group=GROUP, checkpoint=folder, output=tmp_path / "labels.parquet")
     np.testing.assert_array_equal(there.labels, here.labels)
     assert not folder.exists()
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.fixture
+def interrupted(problem, tmp_path):
+    """Return the folder of checkpoints of a run that was killed."""
+
+    def kill(progress) -> None:
+        if progress.stage == "bundles":
+            raise Killed
+
+    with pytest.raises(Killed):
+        distributed.synchronise(problem[0], group=GROUP, checkpoint=tmp_path / "kept", callback=kill)
+    return tmp_path / "kept"
+
+
+def _other_numbers(path, other) -> None:
+    with np.load(path) as archive:
+        values = {name: archive[name] + (archive[name].dtype.kind == "i") for name in archive.files if name != "kind"}
+        kind = str(archive["kind"])
+    np.savez(path, kind=kind, **values)
+    comment = zipfile.ZipFile(other).comment
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = comment
+
+
+def _other_kind(path, other) -> None:
+    with np.load(path) as archive:
+        values = {name: archive[name] for name in archive.files}
+    np.savez(path, **{**values, "kind": "np"})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"0" * 64
+
+
+def _one_byte(path, other) -> None:
+    data = bytearray(path.read_bytes())
+    data[200] ^= 1
+    path.write_bytes(data)
+
+
+def _another_part(path, other) -> None:
+    path.write_bytes(other.read_bytes())
+
+
+@pytest.mark.parametrize("change", [_other_numbers, _other_kind, _one_byte, _another_part])
+def test_changed_checkpoints_are_not_believed(problem, interrupted, change):
+    """Other numbers gave other labels, and another kind a traceback."""
+    first, second, *_ = sorted(interrupted.glob("groups/*.npz"))
+    change(first, second)
+    with pytest.raises(InputError, match=r"000000\.npz is not what this run left there; delete .*kept to start anew"):
+        distributed.synchronise(problem[0], group=GROUP, checkpoint=interrupted)
+
+
+def test_who_can_compute_digests_names_no_other_types(problem, interrupted):
+    path = min(interrupted.glob("groups/*.npz"))
+    digest = json.loads((interrupted / "run.json").read_text())["digest"]
+    with np.load(path) as archive:
+        values = {name: archive[name] for name in archive.files}
+    np.savez(path, **{**values, "kind": "Source"})
+    plain = path.read_bytes()
+    own = hashlib.sha256(f"{digest} groups 0".encode() + b"\0" + plain).hexdigest().encode()
+    path.write_bytes(plain[:-2] + b"\x40\0" + own)
+    with pytest.raises(InputError, match="is not what this run left there"):
+        distributed.synchronise(problem[0], group=GROUP, checkpoint=interrupted)
+
+
+def test_checkpoints_hold_nothing_pickled(interrupted):
+    parts = list(interrupted.glob("*/*.npz"))
+    assert parts
+    for part in parts:
+        with np.load(part, allow_pickle=False) as archive:
+            assert all(archive[name].dtype != object for name in archive.files)
+
+
+def test_checkpoints_are_of_the_same_matches(problem, interrupted, tmp_path):
+    matchings, _ = problem
+    indices = matchings.indices.copy()
+    indices[[0, 1], 1] = indices[[1, 0], 1]
+    other = Matchings.from_arrays(matchings.pair_objects[matchings.match_pairs], indices, matchings.sizes)
+    with pytest.raises(InputError, match="checkpoints of another run"):
+        distributed.synchronise(other, group=GROUP, checkpoint=interrupted)
+
+
+def test_files_that_changed_are_another_run(problem, tmp_path):
+    path, kept = tmp_path / "a.parquet", tmp_path / "kept"
+    io.write(problem[0], path)
+
+    def kill(_) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        distributed.synchronise(path, group=GROUP, checkpoint=kept, callback=kill)
+    part = next(path.glob("matches/*.parquet"))
+    os.utime(part, (1, 1))
+    with pytest.raises(InputError, match="checkpoints of another run"):
+        distributed.synchronise(path, group=GROUP, checkpoint=kept)
 
 
 def test_checkpoints_take_no_folder_of_others(problem, tmp_path):

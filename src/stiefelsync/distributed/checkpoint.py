@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,17 @@ import numpy as np
 from stiefelsync.distributed import steps
 from stiefelsync.distributed.solve_in_groups import Run
 from stiefelsync.errors import InputError
+from stiefelsync.io.limits import guarded
+from stiefelsync.io.npz_arrays import load
 
 __all__ = ["fingerprint", "forget", "keeping"]
 
 _ABOUT = "run.json"
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (steps.Bundles, steps.Clusters, steps.Edges, steps.Joined, steps.Kept)
+}
+_DIGEST = 64  # digits of one
+_NO_COMMENT, _COMMENT = b"\0\0", _DIGEST.to_bytes(2, "little")  # how an archive says how long its comment is
 _DONE = "checkpoints of a run of stiefelsync; they can be deleted, then the run starts anew"
 
 
@@ -52,8 +61,9 @@ def keeping(run: Run, folder: str | Path, digest: str) -> Run:
 
     Notes
     -----
-    A result is written under another name and renamed, so it is there whole or not at all; one that cannot be read
-    (power was lost) is made again.
+    A result is written under another name and renamed, so it is there whole or not at all; one that is cut short
+    (power was lost) is made again. Each has a digest of itself, its place and its run, without which it is not
+    believed. Nothing in them is pickled.
     """
     folder = Path(folder)
     _claim(folder, digest)
@@ -62,12 +72,13 @@ def keeping(run: Run, folder: str | Path, digest: str) -> Run:
         place = folder / stage.replace(" ", "-")
         place.mkdir(exist_ok=True)
         names = [place / f"{number:06d}.npz" for number in range(n)]
-        there = [is_whole(name) for name in names]
+        there = [_is_whole(name) for name in names]
         found = run(stage, function, (task for task, done in zip(tasks, there, strict=True) if not done), n)
-        for name, done in zip(names, there, strict=True):
-            result = _load(name) if done else next(found)
+        for number, (name, done) in enumerate(zip(names, there, strict=True)):
+            about = f"{digest} {stage} {number}".encode()
+            result = _load(name, about) if done else next(found)
             if not done:
-                _save(result, name)
+                _save(result, name, about)
             yield result
 
     return kept
@@ -105,13 +116,18 @@ def forget(folder: str | Path) -> None:
         folder.rmdir()
 
 
-def _save(result: Any, path: Path) -> None:
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.savez(
-            file, kind=type(result).__name__, **{field.name: getattr(result, field.name) for field in fields(result)}
-        )
-    os.replace(part, path)
+def _save(result: Any, path: Path, about: bytes) -> None:
+    """Keep a result with a digest of it and of what it is, as the comment of the archive."""
+    buffer = BytesIO()
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    np.savez(buffer, kind=type(result).__name__, **values)
+    plain = buffer.getvalue()
+    assert plain.endswith(_NO_COMMENT)
+    _write(path, plain[: -len(_NO_COMMENT)] + _COMMENT + _digest(plain, about))
+
+
+def _digest(plain: bytes, about: bytes) -> bytes:
+    return hashlib.sha256(about + b"\0" + plain).hexdigest().encode()
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -120,17 +136,31 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(part, path)
 
 
-def _load(path: Path) -> Any:
-    with np.load(path, allow_pickle=False) as archive:
-        kind = getattr(steps, str(archive["kind"]))
-        values = {name: archive[name] for name in archive.files if name != "kind"}
+def _load(path: Path, about: bytes) -> Any:
+    """Return a result, or raise :class:`InputError` if it is not what a run like this one left there."""
+    data = path.read_bytes()
+    plain = data[: -_DIGEST - len(_COMMENT)] + _NO_COMMENT
+    if not hmac.compare_digest(_digest(plain, about), data[-_DIGEST:]):
+        raise _changed(path)
+    with guarded(path, "npz"):
+        values = load(path, None)
+    kind = _KINDS.get(str(values.pop("kind", "")))
+    # A digest tells of accidents and of parts that were swapped; who can compute one can still not name other types.
+    if kind is None or set(values) != {field.name for field in fields(kind)}:
+        raise _changed(path)
     return kind(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
 
 
-def is_whole(path: Path) -> bool:
-    """Return whether a file of results can be read to its end."""
+def _changed(path: Path) -> InputError:
+    return InputError(f"{path} is not what this run left there; delete {path.parent.parent} to start anew")
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether a file of results was written to its end; if not, power was lost and it is made again."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile):
+        with path.open("rb") as file:
+            file.seek(-_DIGEST - len(_COMMENT), os.SEEK_END)
+            end = file.read()
+    except OSError:
         return False
+    return end.startswith(_COMMENT) and re.fullmatch(b"[0-9a-f]{64}", end[len(_COMMENT) :]) is not None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import socket
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,13 @@ import numpy as np
 from stiefelsync.distributed.groups import Part
 from stiefelsync.distributed.solve_in_groups import Run
 from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.io.staging import staging
 
 __all__ = ["cluster", "on_workers"]
 
 _logger = logging.getLogger(__name__)
 
+HERE = "127.0.0.1"
 _PATIENCE = 5.0  # seconds: a scheduler that runs accepts a connection at once, over any network
 # Dask has workers give memory back at once; then half of the time goes into getting it again, for every array anew.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
@@ -56,9 +60,9 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
         with _client(module, scheduler) as client:
             yield client
         return
-    if workers is None or workers < 1:
-        raise InputError(f"the number of workers must be at least 1, got {workers}")
-    options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        raise InputError(f"the number of workers must be a whole number of at least 1, got {workers!r}")
+    options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, **_privately(module)}
     # What goes wrong in a task is raised where its result is asked for; logs tell of heartbeats missed while closing.
     options["silence_logs"] = logging.CRITICAL
     from dask import config
@@ -66,13 +70,33 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
     settings = {
         "distributed.worker.profile.enabled": False,  # it looks at every thread every 10 ms
         "distributed.nanny.pre-spawn-environ": _KEEP_MEMORY,
+        # Schedulers and workers serve pages about themselves, dashboard or not: then let there be none to ask for.
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
     }
     with (
+        staging(Path(tempfile.gettempdir())) as folder,
         config.set(settings),
-        module.LocalCluster(**options, memory_limit=memory or 0) as local,
+        module.LocalCluster(**options, memory_limit=memory or 0, local_directory=str(folder)) as local,
         module.Client(local, set_as_default=False, direct_to_workers=True) as client,
     ):
         yield client
+
+
+def _privately(module: Any) -> dict[str, Any]:
+    """Return the options of a cluster that nobody but its own processes can reach or take part in.
+
+    All of it listens on this machine alone. That would let its other users in, and who may send a task to a scheduler
+    runs code as we do; so every connection needs a certificate, made now and kept in memory.
+    """
+    try:
+        import cryptography  # noqa: F401  what certificates are made with
+    except ImportError:
+        raise MissingExtraError("many processes", "cryptography", "distributed") from None
+    security = module.security.Security.temporary()
+    # Without an address of a dashboard there is none; a free port, as pages are served from somewhere even so.
+    pages = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": f"{HERE}:0"}}
+    return {"host": HERE, "protocol": "tls://", "security": security, **pages}
 
 
 def _client(module: Any, scheduler: str) -> Any:

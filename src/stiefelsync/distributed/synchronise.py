@@ -146,7 +146,7 @@ def synchronise(
         numbers = _numbers(opened)
         if checkpoint is not None:
             given = opened.sizes, opened.pair_objects, opened.counts, cut, numbers.median or 0.0
-            digest = fingerprint(*given, _STEPS)
+            digest = fingerprint(*given, _STEPS, *_content(opened))
             run = keeping(run, checkpoint, digest)
         answer = solve_in_groups(opened, cut, numbers, run=run, memory=memory, callback=callback)
     status = Status.STOPPED if answer.stopped else Status.DONE
@@ -163,6 +163,19 @@ def synchronise(
     n_matches, n_groups = int(opened.counts.sum()), int(cut.max(initial=-1)) + 1
     sizes = opened.sizes.astype(np.int64)
     return Labelling(answer.labels, sizes, n_matches, answer.kept, n_groups, status, watch.seconds["all"])
+
+
+def _content(source: Source) -> list[NDArray[Any]]:
+    """Return what tells whether matches are still those of an earlier run: they themselves, or when files changed."""
+    if isinstance(source, InMemory):
+        weights = source.matchings.weights
+        return [source.matchings.indices, np.empty(0) if weights is None else weights]
+    path = getattr(source, "path", None)
+    if path is None:
+        return []
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path, Path(f"{path}-wal")]
+    found = [file.stat() for file in files if file.exists()]
+    return [np.array([[each.st_size, each.st_mtime_ns] for each in found], dtype=np.int64)]
 
 
 def _opened(source: Any, options: dict[str, Any]) -> Source:
