@@ -6,7 +6,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync import Callback, Matchings, Outcome, compare, register, rotate, round_labels, score, synchronise
+from stiefelsync import Matchings, compare, rotate, round_labels, score, synchronise
+from stiefelsync.methods import Callback, Outcome, register
 
 OBJECTS, POINTS, FEATURES = 8, 12, 24
 

@@ -17,7 +17,7 @@ problem = Matchings.from_pairs(matches, sizes=[3, 2, 2, 2], names=["a.jpg", "b.j
 
 for method in ("union-find", "tracks"):
     result = synchronise(problem, method=method)
-    print(f"{method}: {int(result.kept.sum())} of {problem.n_matches} matches kept, {result.added_count} added")
+    print(f"{method}: {int(result.kept.sum())} of {problem.n_matches} matches kept, {result.difference.n_added} added")
     for track in result.tracks():
         print("   ", " – ".join(f"{problem.names[image]}:{keypoint}" for image, keypoint in track.tolist()))
 

@@ -37,7 +37,7 @@ def test_a_file_to_copy_must_be_of_the_output_s_kind(database: Path, tmp_path: P
 def test_files_say_how_far_to_trust_a_track(database: Path, tmp_path: Path, name: str) -> None:
     done = clean(database, tmp_path / name, to="tracks" if name.endswith("csv") else None)
     assert io.read(done.output).n_matches == done.counts.after
-    trust = done.result.point_confidence()
+    trust = done.result.point_confidence
     if name.endswith("npz"):
         np.testing.assert_array_equal(np.load(done.output)["confidence"], trust)
     else:
@@ -60,7 +60,7 @@ def test_the_answer_is_that_of_the_steps_done_by_hand(database: Path, tmp_path: 
     assert np.array_equal(done.result.labels, result.labels)
     assert io.read(done.output) == problem.keep(result.kept)
     assert (done.counts.before, done.counts.kept) == (problem.n_matches, int(result.kept.sum()))
-    assert (done.counts.added, done.counts.adds) == (result.added_count, False)
+    assert (done.counts.added, done.counts.adds) == (result.difference.n_added, False)
     assert done.counts.conflicts_before > 0 == done.counts.conflicts_after
     assert f"{done.counts.removed:,} removed" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")

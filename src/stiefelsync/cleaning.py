@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
-from stiefelsync.io.colmap.verify import can_verify
-from stiefelsync.io.dispatch import as_path, detect, find, load, read, write_content
+from stiefelsync.io.dispatch import load, read, write_content
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
 from stiefelsync.io.route import Route, plan_route
@@ -125,8 +124,7 @@ def clean(
     add: bool | None = None,
     certificate: bool = False,
     force: bool = False,
-    before_verification: bool = False,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
     callback: Callback | None = None,
     **options: Any,
 ) -> Cleaned:
@@ -159,11 +157,10 @@ def clean(
         Whether to compute an upper bound of the objective, which may take longer than the rest.
     force
         Whether outputs that are there already are replaced.
-    before_verification
-        Of a COLMAP database: read the raw matches and write raw matches, to be verified next. Where pycolmap is
-        installed they are verified at once.
     **options
-        Of the formats and of the method; each goes to all that know it.
+        Of the formats and of the method; each goes to all that know it. ``before_verification=True``, for a COLMAP
+        database, reads the raw matches and writes raw matches, to be verified next; where pycolmap is installed they
+        are verified at once.
 
     Raises
     ------
@@ -183,8 +180,6 @@ def clean(
     (2, 1, 3)
     """
     began = time.perf_counter()
-    if before_verification:
-        options = _before_verification(as_path(input), format) | options
     chosen = _chosen(DEFAULT if method is None else method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
@@ -205,7 +200,7 @@ def clean(
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
-        trust = None if found.labels is None else result.point_confidence
+        trust = None if found.labels is None else lambda: result.point_confidence
         content = Content(found.matches_after, found.labels, adds, original, trust)
         written = write_content(content, staged[route.target], route.writer, like=route.model, **route.options["write"])
         counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
@@ -252,14 +247,6 @@ def _on_workers(
     answer = distributed.synchronise(problem, client=client, callback=callback)
     assert isinstance(answer, Synchronisation)
     return answer
-
-
-def _before_verification(source: Path, format: str | None) -> dict[str, Any]:
-    """Return the options for raw matches in, raw matches out."""
-    known = detect(source) if format is None else find(format)
-    if known.name != "colmap":
-        raise InputError(f"before_verification is for COLMAP databases; {source} is of the format {known.name!r}")
-    return {"source": "matches", "target": "matches", "verify": can_verify()}
 
 
 def _chosen(method: str | Method | Callable[..., Outcome], universe: str | int, options: Mapping[str, Any]) -> Method:

@@ -149,15 +149,16 @@ def test_scene_refuses() -> None:
         scene(10, 2, 5, 8, 2, 0)
 
 
-def test_no_seed_is_seed_0_and_a_bad_one_is_refused():
+def test_the_usual_seed_is_0_and_a_bad_one_is_refused():
     for make in (
-        lambda rng: synthetic(6, 5, 0.7, 0.3, rng=rng),
-        lambda rng: scene(200, 8, 60, 100, wrong=0.1, missing=0.2, rng=rng),
+        lambda **given: synthetic(6, 5, 0.7, 0.3, **given),
+        lambda **given: scene(200, 8, 60, 100, wrong=0.1, missing=0.2, **given),
     ):
-        (first, truth), (second, again) = make(None), make(0)
+        (first, truth), (second, again) = make(), make(rng=0)
         assert first == second
         assert np.array_equal(truth, again)
+        assert make(rng=None)[0] != make(rng=None)[0]
         with pytest.raises(
             InputError, match=r"rng must be a seed \(a whole number of at least 0\) or a generator, got -1"
         ):
-            make(-1)
+            make(rng=-1)

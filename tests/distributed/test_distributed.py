@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from stiefelsync import InputError, Matchings, Status, datasets, io, score, sparse_stiefel, synchronise, two_stage
+from stiefelsync import InputError, Matchings, datasets, io, score, sparse_stiefel, synchronise, two_stage
+from stiefelsync.stiefel.result import Status
 
 pytest.importorskip("pyarrow", reason="needs the extra distributed")
 pytest.importorskip("distributed", reason="needs the extra distributed")

@@ -53,7 +53,7 @@ def test_raw_in_verified_out(database: Path, tmp_path: Path) -> None:
 def test_without_pycolmap_verification_comes_next(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stiefelsync.cleaning.can_verify", lambda: False)
+    monkeypatch.setattr("stiefelsync.io.colmap.database.can_verify", lambda: False)
     done = clean(database, tmp_path / "clean.db", method="tracks", before_verification=True)
     assert done.next_command.startswith("colmap geometric_verifier")
 
@@ -90,7 +90,7 @@ def test_verified_matches_can_stay_for_the_global_mapper(database: Path, tmp_pat
 
 def test_other_formats_are_not_verified(tmp_path: Path) -> None:
     io.write(Matchings.from_labels([0, 0], [1, 1]), tmp_path / "a.npz")
-    with pytest.raises(InputError, match="before_verification is for COLMAP databases"):
+    with pytest.raises(InputError, match=r"before_verification is for files of the format 'colmap'; .* is 'npz'"):
         clean(tmp_path / "a.npz", tmp_path / "b.npz", before_verification=True)
 
 

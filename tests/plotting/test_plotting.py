@@ -123,7 +123,7 @@ def test_matrices_count_what_changed(result):
     figure = plotting.matrices(result.input, result.matchings(), result.labels)
     legends = [text.get_text() for ax in figure.axes for text in ax.get_legend().get_texts()]
     kept, removed = int(result.kept.sum()), int((~result.kept).sum())
-    assert legends == [f"{kept} kept", f"{removed} removed", f"{kept} kept", f"{result.added_count} added"]
+    assert legends == [f"{kept} kept", f"{removed} removed", f"{kept} kept", f"{result.difference.n_added} added"]
 
 
 def test_large_matrices_are_binned(result):

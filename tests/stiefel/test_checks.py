@@ -47,7 +47,8 @@ def test_tolerances_are_positive_numbers():
 def test_seeds_and_generators():
     own = np.random.default_rng(4)
     assert generator(own) is own
-    assert generator(None).random() == generator(0).random() != generator(1).random()
+    assert generator(0).random() == generator(0).random() != generator(1).random()
+    assert generator(None).random() != generator(None).random()
     for value in (-1, 1.5, "seed"):
         with pytest.raises(InputError, match="rng must be a seed"):
             generator(value)

@@ -97,11 +97,15 @@ def test_subspace_options():
             dominant_subspace(GOOD, **{"d": 2, **options})
 
 
-def test_no_seed_is_seed_0():
+def test_the_usual_seed_is_0_and_none_is_a_new_one_every_time():
     for solve in (sparse_stiefel, two_stage):
         assert solve(GOOD, 2) == solve(GOOD, 2, rng=0)
-    first, second = (dominant_subspace(GOOD, 2, method="orthogonal-iteration", rng=rng) for rng in (None, 0))
-    np.testing.assert_array_equal(first.V, second.V)
+    usual, zero, *fresh = (
+        dominant_subspace(GOOD, 2, method="orthogonal-iteration", max_iter=1, **given).V
+        for given in ({}, {"rng": 0}, {"rng": None}, {"rng": None})
+    )
+    np.testing.assert_array_equal(usual, zero)
+    assert not np.array_equal(*fresh)
 
 
 ROTATE = {

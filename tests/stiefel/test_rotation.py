@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stiefelsync import Status, rotate
+from stiefelsync import rotate
 from stiefelsync.stiefel import rotation, sizes
 from stiefelsync.stiefel.orthonormal import orthonormalise
+from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.rotation import turn
 from stiefelsync.stiefel.secondary import gradient_matrix, power, secondary
 from stiefelsync.stiefel.steps import STEPS

@@ -93,8 +93,8 @@ def test_every_answer_is_consistent_and_below_its_bound(problem, spare):
     assert again.n_matches == result.matchings().n_matches
     assert result.objective <= result.upper_bound * (1 + 1e-12)
     assert 0 <= result.gap < 1
-    assert result.kept.sum() + result.added_count == result.matchings().n_matches
-    assert result.added().n_matches == result.added_count
+    assert result.kept.sum() + result.difference.n_added == result.matchings().n_matches
+    assert result.added().n_matches == result.difference.n_added
     assert ((result.confidence > 0) & (result.confidence < 1)).all()
 
 
@@ -180,8 +180,8 @@ def test_confidence_of_tracks_is_the_mean_over_their_matches_and_falls_with_wron
         points = problem.offsets[tracks[number][:, 0]] + tracks[number][:, 1]
         inside = (label[ends[:, 0]] == label[points[0]]) & (label[ends[:, 1]] == label[points[0]])
         assert result.track_confidence[number] == pytest.approx(result.confidence[inside].mean())
-        assert result.point_confidence()[points] == pytest.approx(result.track_confidence[number])
-    assert np.isnan(result.point_confidence()[label < 0]).all()
+        assert result.point_confidence[points] == pytest.approx(result.track_confidence[number])
+    assert np.isnan(result.point_confidence[label < 0]).all()
     found = [truth[problem.offsets[track[:, 0]] + track[:, 1]] for track in tracks]
     pure = np.array([len(set(one.tolist())) == 1 for one in found])
     assert result.track_confidence[pure].mean() > result.track_confidence[~pure].mean() + 0.05

@@ -90,8 +90,8 @@ def run(
         done = clean(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
-            start=start, client=client, before_verification=before_verification,
-            **parse_options(option, features),
+            start=start, client=client,
+            **({"before_verification": True} if before_verification else {}) | parse_options(option, features),
         )  # fmt: skip
     if json:
         show_json(done.as_dict() | {"seed": seed})

@@ -24,7 +24,7 @@ def scene(
     wrong: float = 0.3,
     missing: float = 0.3,
     *,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
 ) -> tuple[Matchings, NDArray[np.int64]]:
     """Draw a scene: universe points on a ring, cameras around it, pairwise matches between neighbouring cameras.
 

@@ -25,7 +25,7 @@ def synthetic(
     error: float,
     *,
     noise: str = "row",
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
 ) -> tuple[Matchings, Ints]:
     """Draw a random problem: k objects see parts of a universe of d points, and their pairwise matches are disturbed.
 

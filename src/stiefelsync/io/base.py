@@ -127,6 +127,8 @@ class Format:
         Whether its points are keypoints of photographs.
     files
         Names of the options that name further files to read.
+    recipes
+        Options that stand for several others: by name, a function that returns these.
     load
         Like `read`, and returns what a writer of a changed copy would else read again; None where there is no such.
     next_command
@@ -151,6 +153,7 @@ class Format:
     copies: bool = False
     photographs: bool = False
     files: tuple[str, ...] = ()
+    recipes: Mapping[str, Callable[[], dict[str, Any]]] = field(default_factory=dict)
     load: Callable[..., tuple[Matchings, object]] | None = None
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
     check_comparable: Callable[[Path, Path], None] | None = None

@@ -222,4 +222,4 @@ def _content(result: Matchings | Synchronisation, add: bool) -> Content:
     matchings = result.matchings() if add else result.input.keep(result.kept)
     if not result.consistent:
         return Content(matchings, None, add)
-    return Content(matchings, result.labels, add, confidence=result.point_confidence)
+    return Content(matchings, result.labels, add, confidence=lambda: result.point_confidence)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stiefelsync.errors import InputError, counted, unknown_name
-from stiefelsync.io.base import Format, Written
+from stiefelsync.io.base import FORMATS, Format, Written
 from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write
 from stiefelsync.io.files import Name, check_outputs
 from stiefelsync.matching.matchings import Matchings
@@ -92,11 +92,25 @@ def plan_route(
     if like is not None and not (writer.copies and writer.sniff(model)):
         why = f"{model} is not such a file" if writer.copies else "it is not written as a changed copy of a file"
         raise InputError(f"the output is of the format {writer.name!r}: {why}; leave like= out", setting="like")
+    options = _spelled_out(options, reader, inputs[0])
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
     files = [*reader.check("read", given["read"]), *writer.check("write", given["write"])]
     if files:
         check_outputs(written, reads=files, force=force)
     return Route(inputs[0], written[0], model, reader, writer, given, (*inputs, *files))
+
+
+def _spelled_out(options: Mapping[str, Any], reader: Format, source: Path) -> dict[str, Any]:
+    """Return options with those that stand for several others replaced by these; what is given by name comes first."""
+    plain, meant = dict(options), dict[str, Any]()
+    for known in FORMATS.values():
+        for name, recipe in known.recipes.items():
+            if not plain.pop(name, False):
+                continue
+            if known is not reader:
+                raise InputError(f"{name} is for files of the format {known.name!r}; {source} is {reader.name!r}")
+            meant |= recipe()
+    return meant | plain
 
 
 def convert(

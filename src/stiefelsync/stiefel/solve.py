@@ -43,7 +43,7 @@ def sparse_stiefel(
     tol: float = 1e-5,
     max_iter: int = 200,
     extra_iter: int = 0,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
     callback: Callable[[State], object] | None = None,
 ) -> StiefelResult:
     """Solve max tr(UᵀWU) subject to UᵀU = I, preferring a sparse U among the solutions (Algorithm 1).
@@ -78,8 +78,8 @@ def sparse_stiefel(
     extra_iter
         Updates after it is met. On noise-free input f settles before U has turned; ten more mend that.
     rng
-        Seed or generator of the start and of the estimate of λ_min. None means seed 0, so that equal calls give equal
-        answers.
+        Seed or generator of the start and of the estimate of λ_min; equal seeds give equal answers, None is different
+        every time.
     callback
         Called with a :class:`State` after each update; a true return value stops the run.
 
@@ -144,7 +144,7 @@ def two_stage(
     tol: float = 1e-5,
     max_iter: int = 200,
     rotation_iter: int | str | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
     callback: Callable[[State], object] | None = None,
 ) -> StiefelResult:
     """Find the dominant subspace first and turn its basis towards sparsity afterwards (the paper's appendix).

@@ -40,7 +40,7 @@ def dominant_subspace(
     method: str = "auto",
     tol: float = 1e-5,
     max_iter: int = 200,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
 ) -> Subspace:
     """Return a basis V of the dominant subspace, a maximiser of tr(VᵀWV) over VᵀV = I (Lemma 2).
 
@@ -55,7 +55,7 @@ def dominant_subspace(
     tol, max_iter
         For the two iterations: relative growth of the objective at which to stop, and the most products with W.
     rng
-        Seed or generator of the random starts; None means seed 0.
+        Seed or generator of the random starts; None is different every time.
 
     Examples
     --------

@@ -132,8 +132,9 @@ class Synchronisation(Record):
         held = np.bincount(self.labels[self.labels >= 0])
         return track_confidence(self.input, self.labels, self.confidence)[held > 1]
 
+    @cached_property
     def point_confidence(self) -> NDArray[np.float64]:
-        """Return the confidence of the track of every point, NaN for one in none; shape (m,).
+        """Confidence of the track of every point, NaN for one in none; shape (m,).
 
         A method that knows how sure it is of every single point is believed.
         """
@@ -221,11 +222,6 @@ class Synchronisation(Record):
             figures["tracks"] = int((counts > 1).sum())
             figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
         return figures | self.outcome.details.figures(self.input)
-
-    @property
-    def added_count(self) -> int:
-        """Number of matches the answer adds, without making them."""
-        return self.difference.n_added
 
     def summary(self, *, certificate: bool = False) -> str:
         """Return the answer in a few lines of text, with how far it can be from the best one if asked to."""

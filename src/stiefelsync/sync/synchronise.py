@@ -34,7 +34,7 @@ def synchronise(
     *,
     method: str | Method | Callable[..., Outcome] = DEFAULT,
     start: ArrayLike | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
     callback: Callback | None = None,
     **options: Any,
 ) -> Synchronisation:
@@ -58,7 +58,7 @@ def synchronise(
         Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's answer. Only for
         methods with ``METHODS[name].takes_start``. No two points of an object may share a label.
     rng
-        Seed or generator. None means seed 0, so that equal calls give equal answers.
+        Seed or generator; equal seeds give equal answers, None is different every time.
     callback
         Called with :class:`Progress` now and then; a true return value asks for an early end.
     **options

@@ -25,7 +25,7 @@ def cells(
     gate: float = 0.05,
     reach: int = 3,
     weights: bool = False,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw cells over imaging sessions: they drift, die, are born, and neighbours are taken for each other.
 
@@ -85,7 +85,7 @@ def reid(
     bias: float = 0.5,
     least: float = 0.35,
     weights: bool = False,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw people to be recognised by several cameras, some of whom look alike.
 
@@ -131,7 +131,7 @@ def merging(
     features: int = 48,
     noise: float = 1.15,
     weights: bool = False,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw networks with the same units in different orders, matched in full; some units and networks are noisier.
 

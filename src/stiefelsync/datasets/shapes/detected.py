@@ -31,7 +31,7 @@ def independent(
     hit: float = 0.35,
     wrong: float = 0.6,
     reach: int | None = None,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a problem as :func:`synthetic` does, every object seeing any point, with errors on both sides.
 
@@ -60,7 +60,7 @@ def window_detected(
     hit: float = 0.65,
     wrong: float = 0.25,
     reach: int = 5,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a closed sequence whose objects see a part of a ring of universe points, with errors on both sides.
 
@@ -88,7 +88,7 @@ def photos(
     hit: float = 0.65,
     wrong: float = 0.25,
     unrelated: float = 0.05,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a photo collection: some places are popular, most points rarely seen, and retrieval errs now and then.
 
@@ -131,7 +131,7 @@ def groups(
     observed: float = 0.7,
     inside: tuple[float, float] = (0.85, 0.15),
     between: tuple[float, float] = (0.2, 0.7),
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw objects of several groups: matches are good inside a group and bad between two.
 
@@ -166,7 +166,7 @@ def drive(
     hit: float = 0.65,
     wrong: float = 0.25,
     reach: int = 4,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a drive along a road whose points come and go, and which returns to places where it was before.
 

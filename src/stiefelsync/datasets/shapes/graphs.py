@@ -28,7 +28,7 @@ def star(
     own: int = 10,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a reference that all others are compared with, and they with nothing else; there are no cycles.
 
@@ -57,7 +57,7 @@ def bipartite(
     observed: float = 0.6,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw two sets of objects; each of the one is compared with each of the other, so that there is no triangle.
 
@@ -82,7 +82,7 @@ def queries(
     partners: int = 6,
     known: tuple[float, float] = (0.9, 0.1),
     asked: tuple[float, float] = (0.5, 0.3),
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a map with good matches and queries that are compared with a few objects of it, and not with each other.
 
@@ -124,7 +124,7 @@ def mosaic(
     observed: float = 0.7,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw overlapping tiles of a picture, each compared with the eight around it.
 
@@ -158,7 +158,7 @@ def hierarchy(
     of_room: int = 12,
     observed: float = 0.7,
     levels: tuple[tuple[float, float], ...] = ((0.8, 0.15), (0.5, 0.4), (0.25, 0.6)),
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw groups of groups: points common to all, of a site and of a room; the further apart the worse the matches.
 
@@ -198,7 +198,7 @@ def skips(
     near: float = 0.85,
     far: float = 0.45,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a sequence whose objects are compared with the next and with some much later; some points live long.
 
@@ -237,7 +237,7 @@ def hubs(
     observed: float = 0.6,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw clusters that meet in their hubs only: hubs are compared with hubs, members with theirs and two neighbours.
 

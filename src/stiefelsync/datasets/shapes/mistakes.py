@@ -29,7 +29,7 @@ def halves(
     confused: float = 0.6,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a building whose two sides look alike: whole pairs take the points of one side for those of the other.
 
@@ -66,7 +66,7 @@ def alias(
     share: float = 0.15,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw objects some of whose points look like another point, which the object does not see, in every comparison.
 
@@ -101,7 +101,7 @@ def rogues(
     observed: float = 0.6,
     hit: float = 0.6,
     wrong: float = 0.3,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a problem some of whose objects have nothing but strays, as many of them as the others have matches.
 
@@ -132,7 +132,7 @@ def worth(
     observed: float = 0.6,
     hit: float = 0.4,
     wrong: float = 0.5,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw matches whose weights know in some pairs and not in others, each pair on a scale of its own.
 

@@ -31,7 +31,7 @@ _CONFUSED = 0.55  # where a pair of look-alikes is swapped with this probability
 
 
 def ring(
-    objects: int = 60, universe: int = 25, *, observed: float = 0.6, error: float = 0.3, reach: int = 5, rng: Rng = None
+    objects: int = 60, universe: int = 25, *, observed: float = 0.6, error: float = 0.3, reach: int = 5, rng: Rng = 0
 ) -> Problem:
     """Draw a closed sequence: every object sees any point with probability `observed`, only neighbours are compared.
 
@@ -60,7 +60,7 @@ def window(
     observed: float = 0.6,
     error: float = 0.4,
     reach: int = 5,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a closed sequence whose objects see only a part of a ring of universe points.
 
@@ -86,7 +86,7 @@ def crowd(
     most: int = 15,
     partners: float = 50,
     error: float = 0.3,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw many small objects of `least` to `most` points, each compared with about `partners` others at random.
 
@@ -103,7 +103,7 @@ def crowd(
     return _row_noise(seen, np.stack([i, j], axis=1)[chosen], error, rng)
 
 
-def large(points: int = 2000, objects: int = 4, *, error: float = 0.3, rng: Rng = None) -> Problem:
+def large(points: int = 2000, objects: int = 4, *, error: float = 0.3, rng: Rng = 0) -> Problem:
     """Draw few large objects: each sees `points` of 1.25 times as many universe points, drawn at random.
 
     Examples
@@ -116,9 +116,7 @@ def large(points: int = 2000, objects: int = 4, *, error: float = 0.3, rng: Rng 
     return _row_noise(seen, _all_pairs(objects), error, rng)
 
 
-def rogue(
-    objects: int = 20, universe: int = 25, *, observed: float = 0.6, error: float = 0.3, rng: Rng = None
-) -> Problem:
+def rogue(objects: int = 20, universe: int = 25, *, observed: float = 0.6, error: float = 0.3, rng: Rng = 0) -> Problem:
     """Draw a problem one of whose objects, drawn at random, has nothing but random matches.
 
     Examples
@@ -141,7 +139,7 @@ def twins(
     error: float = 0.3,
     share: float = 0.05,
     confused: float = 0.5,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw a problem where some points have a twin, another point, that they are confused with in some pairs.
 
@@ -165,7 +163,7 @@ def twins(
 
 
 def weighted(
-    objects: int = 8, universe: int = 25, *, observed: float = 0.6, error: float = 0.6, rng: Rng = None
+    objects: int = 8, universe: int = 25, *, observed: float = 0.6, error: float = 0.6, rng: Rng = 0
 ) -> Problem:
     """Draw a problem whose weights know: Beta(5, 2) distributed for right matches, Beta(2, 5) for wrong ones.
 
@@ -181,9 +179,7 @@ def weighted(
     return matchings.with_weights(weights), truth
 
 
-def uneven(
-    objects: int = 30, universe: int = 25, *, of: str = "points", error: float = 0.6, rng: Rng = None
-) -> Problem:
+def uneven(objects: int = 30, universe: int = 25, *, of: str = "points", error: float = 0.6, rng: Rng = 0) -> Problem:
     """Draw a problem where half of the universe points, or half of the objects, are seen (or see) ninefold.
 
     Parameters
@@ -213,7 +209,7 @@ def networks(
     stimuli: int = 24,
     noise: float = 0.855,
     weights: bool = True,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw networks with the same neurons in different orders, matched pair by pair from soft scores.
 
@@ -250,7 +246,7 @@ def networks(
     return Matchings.from_pairs(pairs, [points] * objects, weights=values if weights else None), truth.ravel()
 
 
-def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: Rng = None) -> Problem:
+def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: Rng = 0) -> Problem:
     """Draw full permutations along a sequence of two runs, whose far blocks share their mistakes.
 
     The first ten objects are one run, the others the second. Blocks of objects at most ten apart are right. Beyond,

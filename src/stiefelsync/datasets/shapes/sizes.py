@@ -29,7 +29,7 @@ def unequal(
     *,
     hit: float = 0.65,
     wrong: float = 0.25,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw objects of `least` to `most` points, evenly spread on a logarithmic scale; both extremes occur.
 
@@ -59,7 +59,7 @@ def singles(
     observed: float = 0.7,
     hit: float = 0.65,
     wrong: float = 0.15,
-    rng: Rng = None,
+    rng: Rng = 0,
 ) -> Problem:
     """Draw objects most of whose points nobody else sees.
 
@@ -80,7 +80,7 @@ def singles(
 
 
 def large_detected(
-    points: int = 2000, objects: int = 4, *, hit: float = 0.65, wrong: float = 0.25, rng: Rng = None
+    points: int = 2000, objects: int = 4, *, hit: float = 0.65, wrong: float = 0.25, rng: Rng = 0
 ) -> Problem:
     """Draw few large objects as :func:`large` does, with errors on both sides.
 

@@ -33,6 +33,7 @@ from stiefelsync.io.colmap.tables import (
     load_rows,
 )
 from stiefelsync.io.colmap.tables import check_tables as _check_tables
+from stiefelsync.io.colmap.verify import can_verify
 from stiefelsync.io.colmap.verify import verify as run_verification
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
@@ -343,6 +344,11 @@ def _go_on(path: Path, written: Written | None, images: Path | None) -> str:
     return next_command(path, target=target, images="IMAGES" if images is None else images)
 
 
+def _before_verification() -> dict[str, Any]:
+    """Return the options for raw matches in and raw matches out, verified at once where pycolmap is installed."""
+    return {"source": "matches", "target": "matches", "verify": can_verify()}
+
+
 COLMAP = register(
     Format(
         "colmap",
@@ -359,6 +365,7 @@ COLMAP = register(
         next_command=_go_on,
         check_comparable=check_same_table,
         files=("cameras",),
+        recipes={"before_verification": _before_verification},
         advice=advice,
     )
 )
