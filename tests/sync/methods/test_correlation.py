@@ -136,7 +136,7 @@ def test_duplicates_inside_sources_are_found(seed):
     assert result.outcome.details.value == pytest.approx(
         total_value(problem.endpoints, log_odds(problem), result.labels, -0.5)
     )
-    confidence = result.point_confidence()
+    confidence = result.point_confidence
     assert ((confidence >= 0.5 - 1e-9) & (confidence <= 1)).all()
 
 
@@ -165,7 +165,7 @@ def test_confidence_is_about_how_often_records_are_right():
         np.maximum.at(in_cluster, cluster, count)
         np.maximum.at(in_entity, entity, count)
         good = (count == in_cluster[cluster]) & (count == in_entity[entity])
-        told.append(result.point_confidence())
+        told.append(result.point_confidence)
         right.append(good[which])
     p, good = np.concatenate(told), np.concatenate(right)
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.0)):
