@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.datasets._castle import Face, Part, castle
+from stiefelsync.datasets._castle import Face, Part
+from stiefelsync.datasets._castle import castle as _castle
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
 
-__all__ = ["CameraScene", "camera_scene", "cameras"]
+__all__ = ["CameraScene", "camera_scene", "cameras", "photograph"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,24 +99,56 @@ def camera_scene(
     >>> len(scene.drawings), scene.width
     (3, 640)
     """
-    corners = _Corners.of(castle())
+    corners = _Corners.of(_castle())
     n = len(corners.X)
     if points is not None and not 1 <= points <= n:
         raise InputError(f"the castle has {n} corners; points must lie between 1 and {n}, got {points}")
     if cameras < 2:
         raise InputError(f"matching needs at least 2 cameras, got {cameras}")
     rng = generator(rng)
-    chosen = np.isin(np.arange(n), rng.choice(n, n if points is None else points, replace=False))
-    looks = _Looks.draw(corners.kind, rng)
+    chosen = rng.choice(n, n if points is None else points, replace=False)
+    return photograph(np.zeros(cameras, dtype=np.int64), chosen, rng=rng)
+
+
+def photograph(
+    castle: Ints,
+    chosen: Ints | None = None,
+    *,
+    differ: float = 0.0,
+    noise: float = NOISE,
+    rng: np.random.Generator,
+) -> CameraScene:
+    """Photograph castles that look alike on a walk along an arc, each photograph showing one of them; match all.
+
+    Parameters
+    ----------
+    castle : (k,) int
+        Which castle each photograph shows; in the truth the corners of one follow those of another.
+    chosen
+        The corners that take part, all when None.
+    differ
+        How far corresponding corners of two castles look different.
+    noise
+        How far a corner's look changes from photograph to photograph.
+
+    Notes
+    -----
+    `differ` and `noise` are relative to what corners of a kind have in common.
+    """
+    corners = _Corners.of(_castle())
+    n, cameras = len(corners.X), len(castle)
+    taking_part = np.ones(n, dtype=bool) if chosen is None else np.isin(np.arange(n), chosen)
+    looks = [_Looks.draw(corners.kind, rng)]
+    looks += [looks[0].changed(differ, rng) for _ in range(int(castle.max()))]
     truth, places, descriptors, drawings = [], [], [], []
     for c in range(cameras):
         view = _View.on_arc(ARC * ((c + rng.uniform(0.2, 0.8)) / cameras - 0.5), rng)
         polygons = _drawing(corners.parts, view)
-        detected = chosen & _visible(corners, view, polygons) & (rng.random(n) < DETECTED)
+        detected = taking_part & _visible(corners, view, polygons) & (rng.random(n) < DETECTED)
         seen = rng.permutation(np.flatnonzero(detected))
-        truth.append(seen)
+        truth.append(seen + n * castle[c])
         places.append(view.project(corners.X[seen]) + BLUR * rng.standard_normal((len(seen), 2)))
-        descriptors.append(looks.seen(seen, view.azimuth, rng))
+        descriptors.append(looks[castle[c]].seen(seen, view.azimuth, noise, rng))
         drawings.append(tuple((polygon, shade, kind) for _, polygon, shade, kind in polygons))
     pairs = {(i, j): _mutual(descriptors[i], descriptors[j]) for i in range(cameras) for j in range(i + 1, cameras)}
     matchings = Matchings.from_pairs(
@@ -202,11 +235,17 @@ class _Looks:
         own = scale * rng.standard_normal((3, n, DIMENSION))
         return cls(np.stack([common[kind] + INDIVIDUAL * own[0], DRIFT * own[1], DRIFT * own[2]]))
 
-    def seen(self, corners: Ints, azimuth: float, rng: np.random.Generator) -> Floats:
+    def changed(self, differ: float, rng: np.random.Generator) -> _Looks:
+        """Return looks that differ from these by so much, corner by corner."""
+        D = self.vectors.shape[2]
+        own = differ * D**-0.5 * rng.standard_normal(self.vectors.shape[1:])
+        return _Looks(self.vectors + np.stack([own, np.zeros_like(own), np.zeros_like(own)]))
+
+    def seen(self, corners: Ints, azimuth: float, noise: float, rng: np.random.Generator) -> Floats:
         """Return unit descriptors, shape (n, D), of corners photographed from one direction."""
         still, cosine, sine = self.vectors[:, corners]
-        noise = NOISE * DIMENSION**-0.5 * rng.standard_normal(still.shape)
-        look = still + np.cos(azimuth) * cosine + np.sin(azimuth) * sine + noise
+        change = noise * DIMENSION**-0.5 * rng.standard_normal(still.shape)
+        look = still + np.cos(azimuth) * cosine + np.sin(azimuth) * sine + change
         return np.asarray(look / np.linalg.norm(look, axis=1, keepdims=True))
 
 

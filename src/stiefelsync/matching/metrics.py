@@ -13,7 +13,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
 
-__all__ = ["CycleError", "Score", "cycle_error", "objective", "score"]
+__all__ = ["CycleError", "Score", "cycle_error", "objective", "score", "triplet_cycles"]
 
 Ints = NDArray[np.int64]
 
@@ -162,14 +162,7 @@ def cycle_error(
         max_triplets = max(int(budget / (3 * max(per_pair, 1))), 2)
     if max_triplets < 2:
         raise InputError(f"max_triplets must be at least 2, got {max_triplets}")
-    triplets, exact = _triplets(matchings, max_triplets, generator(rng))
-    partner = _partner_lookup(matchings)
-    confirmed, contradicted = np.zeros(len(triplets)), np.zeros(len(triplets))
-    for i, j, l in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
-        for part in _parts(matchings, triplets[:, [i, l]]):
-            yes, no = _judge(matchings, triplets[part][:, [i, j, l]], partner)
-            confirmed[part] += yes
-            contradicted[part] += no
+    triplets, exact, confirmed, contradicted = _count_cycles(matchings, max_triplets, generator(rng))
     judged = confirmed + contradicted
     total = judged.sum()
     value = float(contradicted.sum() / total) if total else 0.0
@@ -178,6 +171,48 @@ def cycle_error(
         n = len(triplets)
         error = float(np.sqrt(n / (n - 1) * ((contradicted - value * judged) ** 2).sum()) / total)
     return CycleError(value, error, len(triplets), exact, int(total))
+
+
+def triplet_cycles(
+    matchings: Matchings, max_triplets: int, *, rng: np.random.Generator | int | None = 0
+) -> tuple[Ints, Ints, Ints]:
+    """Return triplets of compared objects, and how many composed matches each has confirmed and contradicted.
+
+    Parameters
+    ----------
+    max_triplets
+        Look at a uniform random sample of so many triplets if there are more.
+
+    Returns
+    -------
+    triplets : (T, 3) int64
+        Objects i < j < l.
+    confirmed, contradicted : (T,) int64
+        As for :func:`cycle_error`; every cycle counts three times, once for each of its objects in the middle.
+
+    Examples
+    --------
+    >>> loop = {(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0], [1, 1]], (0, 2): [[0, 0], [1, 1]]}
+    >>> triplet_cycles(Matchings.from_pairs(loop, [2, 2, 2]), 10)
+    (array([[0, 1, 2]]), array([6]), array([0]))
+    """
+    triplets, _, confirmed, contradicted = _count_cycles(matchings, max_triplets, generator(rng))
+    return triplets, confirmed.astype(np.int64), contradicted.astype(np.int64)
+
+
+def _count_cycles(
+    matchings: Matchings, limit: int, rng: np.random.Generator
+) -> tuple[Ints, bool, NDArray[np.float64], NDArray[np.float64]]:
+    """Return triplets, whether these are all, and how many composed matches each has confirmed and contradicted."""
+    triplets, exact = _triplets(matchings, limit, rng)
+    partner = _partner_lookup(matchings)
+    confirmed, contradicted = np.zeros(len(triplets)), np.zeros(len(triplets))
+    for i, j, l in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        for part in _parts(matchings, triplets[:, [i, l]]):
+            yes, no = _judge(matchings, triplets[part][:, [i, j, l]], partner)
+            confirmed[part] += yes
+            contradicted[part] += no
+    return triplets, exact, confirmed, contradicted
 
 
 def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tuple[Ints, bool]:
