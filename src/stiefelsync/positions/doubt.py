@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching.kernels import call
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.positions.need import expendable
 
 __all__ = ["Doubt", "Witnesses", "doubt", "witnesses"]
 
@@ -23,6 +24,8 @@ HOPELESS = 0.15
 """A pair of objects is hopeless if more than this share of what is left of it is wrong by estimate."""
 CLEAN = 1 / 150
 """Estimated share of wrong matches among those kept, below which single ones are not doubted."""
+LOSS = 0.03
+"""Share of the matches kept that doubts may cost in right ones, by estimate."""
 _UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md
 _FEW = 100  # matches that cycles could contradict, below which their rates say nothing
 _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
@@ -64,7 +67,7 @@ class Doubt:
     wrong : (P,) float64
         Estimated share of wrong matches of every pair, those not kept among them.
     hopeless : (P,) bool
-        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches.
+        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches, and which are not needed.
     """
 
     matches: Bools
@@ -157,14 +160,18 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
 
     Matches with odds above ``1 / harm`` are doubtful. Those that no third object could confirm are left alone: they
     contradict nothing and mappers ignore them. Where few wrong ones are left, only hopeless pairs are doubted: those
-    of which too many matches are wrong even without the doubtful ones.
+    of which too many matches are wrong even without the doubtful ones. A pair without which objects fall apart or lose
+    most of their matched points is hopeless only if most of it is wrong
+    (:func:`~stiefelsync.positions.need.expendable`). Of the right matches doubts cost `LOSS` at most, by these odds:
+    whole pairs go first, the worst before the others, then single matches, the likeliest to be wrong first.
 
     Parameters
     ----------
     matchings
         All matches.
     kept : (M,) bool
-        Those that agree with tracks, or with whatever else was made of them.
+        Those that agree with tracks, or with whatever else was made of them, up to copies of keypoints
+        (:func:`~stiefelsync.positions.same_keypoint.lead_to_copies`): others count as mistakes.
     support : (M,) float64
         Of :func:`~stiefelsync.positions.neighbours.neighbour_support`; NaN where unknown: such matches are not
         doubted.
@@ -208,10 +215,29 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
             judged |= _ask(matchings, kept, support, odds, ~which & (odds > 0))
             most = _wrong(matchings, odds, kept)[0].sum()
         judged &= most >= clean
-    hopeless = _mean(matchings, odds, kept & ~(judged & (odds > 1))) > HOPELESS
-    doubtful = judged & (odds * harm > 1)
-    everywhere = _mean(matchings, odds, np.ones_like(kept))
-    return Doubt(kept & (doubtful | hopeless[matchings.match_pairs]), odds, everywhere, hopeless)
+    left = _mean(matchings, odds, kept & ~(judged & (odds > 1)))
+    hopeless = expendable(matchings, kept, left, left > HOPELESS)
+    doubtful, hopeless = _affordable(matchings, odds, kept, judged & kept & (odds * harm > 1), left, hopeless)
+    return Doubt(doubtful, odds, _mean(matchings, odds, np.ones_like(kept)), hopeless)
+
+
+def _affordable(
+    matchings: Matchings, odds: Floats, kept: Bools, doubtful: Bools, wrong: Floats, hopeless: Bools
+) -> tuple[Bools, Bools]:
+    """Return which matches to doubt and which pairs as a whole, so that few right ones are lost; (M,) and (P,)."""
+    budget = LOSS * np.count_nonzero(kept)
+    # Whole pairs first: the programs that reconstruct scenes suffer more from them than from single matches.
+    lost, counts = _wrong(matchings, odds, kept)
+    worst = np.flatnonzero(hopeless)[np.argsort(-wrong[hopeless], kind="stable")]
+    spent = np.cumsum((counts - lost)[worst])
+    whole = np.zeros_like(hopeless)
+    whole[worst[spent <= budget]] = True
+    found = kept & whole[matchings.match_pairs]
+    single = np.flatnonzero(doubtful & ~found)
+    single = single[np.argsort(-odds[single], kind="stable")]
+    budget -= float(spent[spent <= budget].max(initial=0.0))
+    found[single[np.cumsum(1 / (1 + odds[single])) <= budget]] = True
+    return found, whole
 
 
 def _decisive(matchings: Matchings, kept: Bools, odds: Floats, harm: float) -> Bools | None:

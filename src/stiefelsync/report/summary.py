@@ -70,9 +70,10 @@ def facts(
     listed.append(("Time", f"{sum(figures['seconds'].values()):.3g} s"))
     matches = figures.get("matches_by_rule", {})
     if unlike := matches.get("unsupported", 0):
-        doubtful = matches.get("doubtful", 0)
-        others = f"{found.counts.removed - unlike - doubtful:,} contradict the tracks"
+        doubtful, copies = matches.get("doubtful", 0), matches.get("copies", 0)
+        others = f"{found.counts.removed - unlike - doubtful - copies:,} contradict the tracks"
         third = f", {doubtful:,} are doubtful" if doubtful else ""
+        third += f", {copies:,} lead to another copy of a keypoint" if copies else ""
         listed.append(("Removed", f"{unlike:,} move unlike their neighbours, {others}{third}"))
     if hopeless := figures.get("hopeless_pairs"):
         listed.append(("Pairs doubtful as a whole", ", ".join(f"{a} – {b}" for a, b in hopeless)))

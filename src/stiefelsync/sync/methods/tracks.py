@@ -13,6 +13,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions import doubt as doubts
 from stiefelsync.positions.grid import resolution
 from stiefelsync.positions.neighbours import neighbour_support, weighed
+from stiefelsync.positions.same_keypoint import lead_to_copies
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.clusters import pieces
@@ -112,15 +113,21 @@ def tracks(
         return replace(outcome, timings=watch.seconds | dict(outcome.timings))
     before = after = matchings.agreeing(labels)
     hopeless: tuple[tuple[int, int], ...] = ()
-    if doubt and outcome.status == "done":
+    copies = np.zeros_like(before)
+    if outcome.status == "done":
         with watch("doubts"):
-            harm = _HARM_ON_GRIDS if prepared.coarse else doubt
-            found = doubts.doubt(matchings, before, prepared.support, harm=harm, estimates=False)
-            hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
-            if found.matches.any():  # else the matches that made the tracks still hold them together
-                labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
-                after = matchings.agreeing(labels)
-    details = _account(cast(TracksDetails, outcome.details), matchings, conflicted, prepared.alone, before, after)
+            if prepared.places is not None:
+                copies = lead_to_copies(matchings, labels, prepared.places, ~(before | prepared.alone))
+            if doubt:
+                harm = _HARM_ON_GRIDS if prepared.coarse else doubt
+                # Which cell of a grid a match leads to is no mistake of identity: such contradictions count for nothing.
+                found = doubts.doubt(matchings, before | copies, prepared.support, harm=harm, estimates=False)
+                hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
+                if found.matches.any():  # else the matches that made the tracks still hold them together
+                    labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
+                    after = matchings.agreeing(labels)
+    details = cast(TracksDetails, outcome.details)
+    details = _account(details, matchings, conflicted, prepared.alone, copies, before, after)
     details = replace(details, hopeless=hopeless)
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
@@ -190,7 +197,13 @@ def prepare(
 
 
 def _account(
-    details: TracksDetails, matchings: Matchings, conflicted: Bools, alone: Bools, then: Bools, now: Bools
+    details: TracksDetails,
+    matchings: Matchings,
+    conflicted: Bools,
+    alone: Bools,
+    copies: Bools,
+    then: Bools,
+    now: Bools,
 ) -> TracksDetails:
     """Return the details with the matches without support and the doubtful ones counted among the others.
 
@@ -202,6 +215,8 @@ def _account(
         Points in components with a conflict.
     alone : (M,) bool
         Matches without support.
+    copies : (M,) bool
+        Those that lead to other copies of keypoints.
     then, now : (M,) bool
         Matches kept before doubts and after.
     """
@@ -212,6 +227,8 @@ def _account(
         details.matches_by_rule,
         consistent=consistent,
         kept=int(np.count_nonzero(now)) - consistent,
+        removed=details.matches_by_rule.removed - int(np.count_nonzero(copies)),
+        copies=int(np.count_nonzero(copies)),
         unsupported=int(np.count_nonzero(alone & ~now)),
         doubtful=int(np.count_nonzero(doubtful)),
     )

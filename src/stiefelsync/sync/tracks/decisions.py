@@ -34,6 +34,9 @@ class MatchesByRule:
         Not kept because they move with none of their neighbours.
     doubtful
         Not kept because third objects or neighbours speak against them.
+    copies
+        Not kept because a track holds one point of an object, and they lead to another copy of the same keypoint, found
+        twice or in the next cell of a grid.
     """
 
     consistent: int
@@ -41,6 +44,7 @@ class MatchesByRule:
     removed: int
     unsupported: int = 0
     doubtful: int = 0
+    copies: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +94,7 @@ class TracksDetails(Details):
         said = [f"points: {alike:,} where no matches contradict each other, {placed}{nowhere:,} in no track"]
         reasons = {
             "contradicting the tracks": matches.removed,
+            "to another copy of a keypoint": matches.copies,
             "moving unlike their neighbours": matches.unsupported,
             "doubtful": matches.doubtful,
         }
