@@ -8,11 +8,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from stiefelsync import Matchings, datasets, inspection
+from stiefelsync import Matchings, datasets, synchronise
 from stiefelsync.inspection import NEAR, inspect
 from stiefelsync.matching import Repair
 from stiefelsync.matching.graph import components
-from stiefelsync.positions import doubt as module_doubt
+from stiefelsync.sync.methods import tracks
+from tests.positions.test_doubt import views
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -110,25 +111,18 @@ def test_few_conflicts_with_many_doubtful_matches_are_worth_while() -> None:
 def test_shares_are_told_if_a_quarter_of_the_matches_move_with_half_of_their_neighbours(moving, told, monkeypatch):
     support = np.append(np.full(moving, 0.5), np.full(40 - moving, 0.1))
     support[-5:] = 0
-    monkeypatch.setattr(inspection, "neighbour_support", lambda _: np.append(support, np.nan))
+    monkeypatch.setattr(tracks, "neighbour_support", lambda *_, **__: np.append(support, np.nan))
     labels = np.tile(np.arange(41), 2)
     found = inspect(Matchings.from_labels(labels, [41, 41], coordinates=np.zeros((82, 2))))
     assert found.alone_share == (5 / 41 if told else None)
     assert found.hopeless_pairs == (0 if told else None)
 
 
-def test_matches_are_taken_to_be_kept_unless_they_move_alone_or_more_objects_differ_than_agree(monkeypatch):
-    problem = Matchings.from_labels(np.tile(np.arange(4), 2), [4, 4], coordinates=np.zeros((8, 2)))
-    asked = []
-
-    def doubting(matchings, kept, support, **options):
-        asked.append(kept.tolist())
-        return module_doubt.doubt(matchings, kept, support, **options)
-
-    monkeypatch.setattr(inspection, "neighbour_support", lambda _: np.array([0.9, 0.9, 0.9, 0.0]))
-    said = module_doubt.Witnesses(np.array([1, 1, 0, 5]), np.array([0, 1, 1, 0]), np.zeros(4, dtype=int))
-    monkeypatch.setattr(inspection, "witnesses", lambda _: said)
-    monkeypatch.setattr(inspection, "doubt", doubting)
-    found = inspect(problem)
-    assert asked == [[True, True, False, False]]
-    assert (found.alone_share, found.doubtful_share) == (0.25, 0.25)
+def test_what_is_told_of_doubts_is_what_the_method_by_positions_finds() -> None:
+    problem = views(bad=0.2, wrong=0.1)[0]
+    found, details = inspect(problem), synchronise(problem, method="tracks").outcome.details
+    matches = details.matches_by_rule
+    assert min(matches.unsupported, matches.removed, matches.doubtful, len(details.hopeless)) > 0
+    assert found.alone_share == matches.unsupported / problem.n_matches
+    assert found.doubtful_share == (matches.removed + matches.doubtful) / problem.n_matches
+    assert found.hopeless_pairs == len(details.hopeless)

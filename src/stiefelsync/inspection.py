@@ -11,10 +11,11 @@ from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
-from stiefelsync.positions.doubt import doubt, witnesses
 from stiefelsync.positions.grid import resolution
-from stiefelsync.positions.neighbours import is_smooth, neighbour_support
 from stiefelsync.positions.units import NEAR, in_pixels
+from stiefelsync.sync.method import BY_POSITIONS
+from stiefelsync.sync.synchronise import synchronise
+from stiefelsync.sync.tracks.decisions import TracksDetails
 
 __all__ = ["FEW", "NEAR", "Inspection", "inspect"]
 
@@ -53,10 +54,11 @@ class Inspection:
     near
         The distance behind `conflicts_apart`: 10 px, or one and a half cells of a coarser grid that positions lie on.
     alone_share, doubtful_share
-        Share of the matches that move with none of their neighbours, and of those that third objects contradict or
-        make doubtful besides; None without positions, or where neighbours do not move alike.
+        Share of the matches that method `tracks` removes because they move with none of their neighbours, and of those
+        that it removes because they contradict its tracks or are doubtful; None without positions, or where neighbours
+        do not move alike. Matches that lead to another copy of a keypoint count for neither.
     hopeless_pairs
-        Pairs of objects too much of which is wrong by estimate; None as above.
+        Pairs of objects that it doubts as a whole; None as above.
     repair
         What was dropped to make the matches one-to-one, if anything was.
     """
@@ -107,7 +109,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
 
     Notes
     -----
-    O(m log m + M) and the cost of :func:`cycle_error` and, with positions, of :func:`neighbour_support`. A cycle of
+    O(m log m + M) and the cost of :func:`cycle_error` and, with positions, of the method `tracks`. A cycle of
     three matches closes if all are right and, but for chance, only then; with independent errors of share e that is
     (1 - e)³ of them.
 
@@ -158,16 +160,19 @@ def _near(matchings: Matchings) -> float | None:
 
 
 def _doubts(matchings: Matchings) -> tuple[float | None, float | None, int | None]:
-    """Return the shares of matches that move alone and of doubtful ones, and the number of hopeless pairs."""
+    """Return the shares of matches that move alone and of doubtful ones, and the number of hopeless pairs.
+
+    All of it is what :func:`~stiefelsync.sync.methods.tracks.tracks` finds, the method that looks at positions, so that
+    the figures are those of the answer.
+    """
     if matchings.coordinates is None or not matchings.n_matches:
         return None, None, None
-    support = neighbour_support(matchings)
-    if not is_smooth(support):
+    details = synchronise(matchings, method=BY_POSITIONS).outcome.details
+    assert isinstance(details, TracksDetails)
+    if not details.by_positions:
         return None, None, None
-    asked, alone = witnesses(matchings), support == 0
-    kept = ~alone & (asked.differ <= asked.agree)
-    found = doubt(matchings, kept, support, estimates=False)
-    return float(alone.mean()), float((found.matches | ~(kept | alone)).mean()), int(found.hopeless.sum())
+    found, n = details.matches_by_rule, matchings.n_matches
+    return found.unsupported / n, (found.removed + found.doubtful) / n, len(details.hopeless)
 
 
 def _apart(matchings: Matchings, labels: NDArray[np.int64], near: float) -> int:

@@ -37,18 +37,20 @@ def keypoints(path: Path) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("cols", [2, 6])
-def test_keypoints_on_a_grid_are_moved_on_demand(tmp_path: Path, cols: int) -> None:
+def test_keypoints_on_a_grid_are_moved_unless_told_otherwise(tmp_path: Path, cols: int) -> None:
     given = problem(8.0)
     build(tmp_path / "database.db", given, given, cols=cols)
     before = (tmp_path / "database.db").read_bytes()
-    kept = clean(tmp_path / "database.db", tmp_path / "kept.db", method="tracks")
+    kept = clean(tmp_path / "database.db", tmp_path / "kept.db", method="tracks", refine=False)
     assert all(map(np.array_equal, keypoints(kept.output), keypoints(tmp_path / "database.db")))
     assert kept.written.moved == 0
     (said,) = (text for text in kept.advice if "grid of 8 px" in text)
-    assert "refine=True" in said
+    assert "unless refine=False" in said
     assert not any("can stay as they are" in text for text in kept.advice)
-    done = clean(tmp_path / "database.db", tmp_path / "moved.db", method="tracks", refine=True)
-    assert not any("grid" in text for text in done.advice)
+    done = clean(tmp_path / "database.db", tmp_path / "moved.db", method="tracks")
+    asked = clean(tmp_path / "database.db", tmp_path / "asked.db", method="tracks", refine=True)
+    assert all(map(np.array_equal, keypoints(done.output), keypoints(asked.output)))
+    assert not any("grid" in text for text in asked.advice)
     assert done.as_dict()["keypoints_moved"] == done.written.moved > 2 * N
     at = np.vstack([block[:, :2] for block in keypoints(done.output)])
     held = io.read(done.output)
@@ -70,6 +72,28 @@ def test_other_keypoints_stay_and_nothing_is_said(tmp_path: Path) -> None:
     assert not any("grid" in text for text in io.FORMATS["colmap"].advice(tmp_path / "empty.db", {}))
 
 
+def test_a_fine_grid_stays_unless_asked_for(tmp_path: Path) -> None:
+    coarse = problem(8.0)
+    given = Matchings.from_endpoints(
+        coarse.endpoints, coarse.sizes, names=coarse.names, coordinates=coarse.coordinates * (1.5 / 8)
+    )
+    build(tmp_path / "database.db", given, given)
+    for refine, moves in ((None, False), (True, True)):
+        done = clean(tmp_path / "database.db", tmp_path / f"{refine}.db", method="tracks", refine=refine)
+        assert (done.written.moved > 0) == moves
+
+
+def test_matches_that_are_no_tracks_stay_where_they_are(tmp_path: Path) -> None:
+    given = problem(8.0)
+    build(tmp_path / "database.db", given, given)
+    written = io.write(given.keep(np.arange(given.n_matches) > 5), tmp_path / "part.db", like=tmp_path / "database.db")
+    assert written.moved == 0
+    assert all(map(np.array_equal, keypoints(tmp_path / "part.db"), keypoints(tmp_path / "database.db")))
+    io.write(given, tmp_path / "new.db")
+    at = np.vstack([block[:, :2] for block in keypoints(tmp_path / "new.db")])
+    np.testing.assert_array_equal(at, given.coordinates.astype("f4"))
+
+
 def test_a_new_database_has_positions_off_the_grid(tmp_path: Path) -> None:
     given = problem(8.0)
     io.write(given, tmp_path / "new.db", refine=True)
@@ -83,8 +107,8 @@ def test_the_command_line_tells_and_moves(tmp_path: Path) -> None:
     run = CliRunner().invoke
     told = run(app, ["inspect", str(tmp_path / "database.db")]).output
     assert "grid of 8 px" in " ".join(told.split())
-    assert "--option refine=true moves" in " ".join(told.split())
-    arguments = ["sync", str(tmp_path / "database.db"), "-o", str(tmp_path / "clean.db"), "--option", "refine=true"]
+    assert "unless --option refine=false" in " ".join(told.split())
+    arguments = ["sync", str(tmp_path / "database.db"), "-o", str(tmp_path / "clean.db")]
     assert "moved off the grid" in run(app, arguments).output
 
 

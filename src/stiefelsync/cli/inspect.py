@@ -98,6 +98,7 @@ def _doubts(found: Inspection) -> dict[str, str]:
     if found.alone_share is not None and found.doubtful_share is not None and found.hopeless_pairs is not None:
         lines["doubtful"] = (
             f"{percent(found.alone_share)} of the matches move unlike their neighbours, "
-            f"{percent(found.doubtful_share)} more are doubtful; so are {counted(found.hopeless_pairs, 'whole pair')}"
+            f"{percent(found.doubtful_share)} more contradict the others or are doubtful; "
+            f"so are {counted(found.hopeless_pairs, 'whole pair')}"
         )
     return lines | {"worth it": found.worth}

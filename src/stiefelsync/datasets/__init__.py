@@ -6,5 +6,6 @@ from stiefelsync.datasets.house import house
 from stiefelsync.datasets.records import LinkedRecords, records
 from stiefelsync.datasets.scene import scene
 from stiefelsync.datasets.synthetic import synthetic
+from stiefelsync.datasets.twins import twins
 
-__all__ = ["LinkedRecords", "camera_scene", "cameras", "house", "records", "scene", "shapes", "synthetic"]
+__all__ = ["LinkedRecords", "camera_scene", "cameras", "house", "records", "scene", "shapes", "synthetic", "twins"]

@@ -60,7 +60,8 @@ def twins(
     cameras
         How many photographs are taken in all, at least 4.
     differ
-        How far corresponding corners of the two castles look different, relative to what a kind of corners has in common.
+        How far corresponding corners of the two castles look different, relative to what corners of a kind have in
+        common.
     auc
         Area under the ROC curve of the scores, between 0.5 and 1, both excluded.
     noise

@@ -1,4 +1,4 @@
-"""Which pairs of objects are of the same thing: what somebody else thinks of pairs, and what third objects make of it."""
+"""Which pairs of objects are of the same thing: what others think of them, and what third objects make of that."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 
 _MOST_TRIPLETS = 2_000_000  # of objects that are looked at; beyond, a random sample of them
 _CERTAIN = 5.0  # log-odds that a triplet with that many cycles can be trusted with
+_LEAN = 0.1  # log-odds in favour of pairs nobody has an opinion on
 _TWICE = 0.5  # odds of a third bad pair after two
 _ROUNDS, _GROWING, _FIRST = 60, 0.7, 2.0  # of messages, the share of them in which they grow, and their sum at first
 _LEAST_CHANGE = 1e-3  # of any log-odds, at which messages have settled
@@ -28,21 +29,23 @@ _SURE = 30.0  # log-odds that count as certain
 def pair_odds(matchings: Matchings, prior: ArrayLike, *, rng: np.random.Generator | int | None = 0) -> Floats:
     """Return the log-odds that the matches of every pair of objects are of the same thing, given a prior on pairs.
 
-    Things that look alike, such as the two ends of a building, give matches that are wrong and contradict nothing: a
-    way over two wrong pairs and a right one closes. Only one wrong pair among three shows, since then cycles break. So
-    let every triplet of compared objects have a factor: where its cycles close, exactly one bad pair is impossible, and
-    a third one after two is half as likely as none; where they break, no bad pair is impossible. Both by ``exp(−5)``, or
-    less with fewer than five cycles or such as disagree. Beliefs of pairs, starting at the prior, are what is left after
-    messages between triplets and pairs (loopy belief propagation), which grow from little to their full strength, so
-    that many weak opinions decide before any of them is certain. Opinions that are too sure or too unsure, or lean to
-    one side, are corrected in turn: ``a + b·prior`` fitted to the beliefs by logistic regression, shrunk to the prior.
+    Things that look alike, such as the two ends of a building, give matches that are wrong and contradict nothing:
+    a way over two wrong pairs and a right one closes. Only one wrong pair among three shows, since then cycles
+    break. So every triplet of compared objects has a factor. Where its cycles close, exactly one bad pair is as good
+    as impossible, and three are half as likely as two of them; where they break, it is impossible that none
+    is bad. Impossible means ``exp(−5)``, or less strictly with fewer than five cycles, or such as disagree.
+
+    Beliefs of pairs begin at the prior and follow messages between triplets and pairs (loopy belief propagation).
+    These grow from little to their full strength, so that many weak opinions decide before any of them is certain.
+    A prior that is too sure, too unsure or leans to one side is corrected in turn: ``a + b·prior`` is fitted to the
+    beliefs by logistic regression, shrunk to the prior.
 
     Parameters
     ----------
     prior : (P,) float
         Log-odds of each pair of ``matchings.pair_objects``, as a network that compares images or a retrieval
-        system has them; 0 where nothing is known. Without any knowledge beliefs stay 0: cycles alone do not tell
-        which of two look-alikes is meant.
+        system has them; 0 where nothing is known. Without any opinion pairs are good unless cycles break: cycles
+        alone do not tell look-alikes apart.
     rng
         For the triplets of very many objects, which are sampled.
 
@@ -73,7 +76,7 @@ def pair_odds(matchings: Matchings, prior: ArrayLike, *, rng: np.random.Generato
     trust = np.minimum(count, _CERTAIN) * (2 * closed / np.maximum(closed + broken, 1) - 1)
     level, slope = 0.0, 1.0
     for _ in range(_CALIBRATIONS):
-        belief = _believe(level + slope * given, pairs, trust)
+        belief = _believe(_LEAN + level + slope * given, pairs, trust)
         before = level, slope
         level, slope = _calibrate(given, belief)
         if abs(level - before[0]) + abs(slope - before[1]) < _LEAST_CHANGE:
@@ -91,9 +94,11 @@ def _numbers(matchings: Matchings, triplets: Ints) -> Ints:
 
 def _believe(prior: Floats, pairs: Ints, trust: Floats) -> Floats:
     """Return the log-odds of pairs, (P,), after messages from triplets of pairs, (T, 3), trusted so far, (T,)."""
-    # What no, one, and three bad pairs cost; two are always possible.
-    none, one = np.exp(np.minimum(trust, 0)), np.exp(np.minimum(-trust, 0))
-    three = _TWICE ** np.clip(trust / _CERTAIN, 0, 1)
+    # How likely no, one, and three bad pairs are, two being the measure. No bad pair and three are together as likely
+    # as the ways of having two that differ by one pair: so a triplet that closes says nothing to who knows nothing.
+    closes = np.clip(trust / _CERTAIN, 0, 1)
+    none = np.where(trust > 0, (1 + _TWICE) ** closes, np.exp(np.minimum(trust, 0)))
+    one, three = np.exp(np.minimum(-trust, 0)), _TWICE**closes
     degree = np.bincount(pairs.ravel(), minlength=len(prior))
     faint = np.minimum(1, _FIRST / np.maximum(degree, 1))[pairs]
     messages, belief = np.zeros(pairs.shape), prior

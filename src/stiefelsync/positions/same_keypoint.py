@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +30,8 @@ def lead_to_copies(matchings: Matchings, labels: Ints, places: Floats, asked: Bo
     labels : (m,) int
         Track of every point, -1 for points in none, which are tracks of their own.
     places : (m, 2) float64
-        Positions, in such units that points of an object less than 1 apart are one point found twice; NaN where unknown.
+        Positions, in such units that points of an object less than 1 apart are one point found twice; NaN where
+        unknown.
     asked : (M,) bool, optional
         The matches to ask about, all of them by default.
 
@@ -94,4 +97,4 @@ def _chunks(counts: Ints) -> list[slice]:
     """Split rows into runs of about `_MEMBERS_PER_CHUNK` counts each."""
     cuts = np.flatnonzero(np.diff(np.cumsum(counts) // _MEMBERS_PER_CHUNK)) + 1
     bounds = [0, *cuts.tolist(), len(counts)]
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(bounds)]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from stiefelsync.errors import counted
+from stiefelsync.io.colmap.positions import LEAST_CELL
 from stiefelsync.io.sqlite import snapshot
 from stiefelsync.positions.grid import resolution
 
 __all__ = ["advice"]
 
-LEAST_CELL = 2.0
-"""Grids finer than this, in pixels, are not worth a word: detectors that round to whole pixels are off by less."""
 _BEFORE = "before_verification=True"
 _NOTHING = (np.zeros((3, 3)).tobytes(), np.eye(3).tobytes())  # matrices that say nothing
 
@@ -49,8 +48,8 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
         cell = float(resolution(at, np.array([len(at)]))[0])
         if cell >= LEAST_CELL:
             said.append(
-                f"Keypoints lie on a grid of {cell:g} px, off by up to half of that; refine=True moves those of the"
-                " copy to where the matches around them put them, for better cameras."
+                f"Keypoints lie on a grid of {cell:g} px, off by up to half of that: for better cameras those of the"
+                " copy are moved to where the matches around them put them, unless refine=False."
             )
     if rows and not (said or "verify" in options or options.get("refine") or options.get("source") == "matches"):
         said.append(

@@ -21,7 +21,7 @@ from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.colmap.advice import advice
 from stiefelsync.io.colmap.create import create
-from stiefelsync.io.colmap.positions import move_keypoints, with_refined
+from stiefelsync.io.colmap.positions import LEAST_CELL, move_keypoints, with_refined
 from stiefelsync.io.colmap.tables import (
     MAX_IMAGES,
     TABLES,
@@ -139,7 +139,7 @@ def write(
     source: str | None = None,
     target: str | None = None,
     merge_px: float = 0.0,
-    refine: bool = False,
+    refine: bool | None = None,
     verify: bool = False,
     cameras: str | Path | None = None,
     photos: str | Path | None = None,
@@ -161,7 +161,8 @@ def write(
         copies of a keypoint may stay in one track.
     refine
         Whether keypoints that lie on a grid are moved to where their matches and those around them put them
-        (:func:`~stiefelsync.positions.refinement.refine_positions`). Others stay where they are.
+        (:func:`~stiefelsync.positions.refinement.refine_positions`). Others stay where they are. None moves those of
+        tracks, where the grid is no finer than two pixels, and none of matches that are no tracks.
     verify
         Whether COLMAP (pycolmap) verifies all raw matches that are written.
     cameras, photos, shift
@@ -177,7 +178,8 @@ def write(
     if target is not None and target not in TABLES:
         raise unknown_name("target", target, TABLES)
     if like is None or not is_sqlite(like):
-        matchings = with_refined(content.matchings) if refine else content.matchings
+        least = _least_cell(refine, content)
+        matchings = content.matchings if least is None else with_refined(content.matchings, least)
         create(matchings, path, cameras=cameras, photos=photos, shift=shift)
         if verify:
             run_verification(path, read(path, source="matches"))
@@ -204,7 +206,9 @@ def write(
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.execute("BEGIN IMMEDIATE")
                 dropped = _apply(copy, target, changed)
-                moved = move_keypoints(copy, images, load_rows(copy, target, images, like)) if refine else 0
+                least, moved = _least_cell(refine, content), 0
+                if least is not None:
+                    moved = move_keypoints(copy, images, load_rows(copy, target, images, like), least)
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
@@ -212,6 +216,13 @@ def write(
         run_verification(path, read(path, source="matches"))
     to_verify = 0 if verify else dropped
     return replace(written, source=source, target=target, to_verify=to_verify, merged=merge_px, moved=moved)
+
+
+def _least_cell(refine: bool | None, content: Content) -> float | None:
+    """Return the finest grid of which keypoints are to be moved, in pixels, or None."""
+    if refine is None:
+        return None if content.labels is None else LEAST_CELL
+    return 0.0 if refine else None
 
 
 def _fitted(content: Content, images: Images, like: Path) -> Content:

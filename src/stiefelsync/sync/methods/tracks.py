@@ -113,22 +113,22 @@ def tracks(
         return replace(outcome, timings=watch.seconds | dict(outcome.timings))
     before = after = matchings.agreeing(labels)
     hopeless: tuple[tuple[int, int], ...] = ()
-    copies = np.zeros_like(before)
+    elsewhere = np.zeros_like(before)
     if outcome.status == "done":
         with watch("doubts"):
             if prepared.places is not None:
-                copies = lead_to_copies(matchings, labels, prepared.places, ~(before | prepared.alone))
+                elsewhere = lead_to_copies(matchings, labels, prepared.places, ~(before | prepared.alone))
             if doubt:
                 harm = _HARM_ON_GRIDS if prepared.coarse else doubt
-                # Which cell of a grid a match leads to is no mistake of identity: such contradictions count for nothing.
-                found = doubts.doubt(matchings, before | copies, prepared.support, harm=harm, estimates=False)
+                # To which copy of a keypoint a match leads is no mistake of identity.
+                found = doubts.doubt(matchings, before | elsewhere, prepared.support, harm=harm, estimates=False)
                 hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
                 if found.matches.any():  # else the matches that made the tracks still hold them together
                     labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
                     after = matchings.agreeing(labels)
     details = cast(TracksDetails, outcome.details)
-    details = _account(details, matchings, conflicted, prepared.alone, copies, before, after)
-    details = replace(details, hopeless=hopeless)
+    details = _account(details, matchings, conflicted, prepared.alone, elsewhere, before, after)
+    details = replace(details, hopeless=hopeless, by_positions=True)
     return replace(outcome, labels=labels, timings=watch.seconds | dict(outcome.timings), details=details)
 
 

@@ -66,6 +66,8 @@ class TracksDetails(Details):
         Share of all matches that contradict the tracks.
     hopeless
         Pairs of objects so many matches of which are wrong that none is kept.
+    by_positions
+        Whether matches were judged by their neighbours: positions are known, and neighbours move alike.
     """
 
     points_by_rule: Mapping[str, int]
@@ -75,6 +77,7 @@ class TracksDetails(Details):
     joins: int
     wrong: float
     hopeless: tuple[tuple[int, int], ...] = ()
+    by_positions: bool = False
 
     def figures(self, problem: Matchings) -> dict[str, Any]:
         """Return the numbers by rule, the hopeless pairs by name, and all of it in one line under "rules".
