@@ -217,6 +217,11 @@ def test_a_drive_comes_back_to_its_beginning():
     assert set((j - i).tolist()) == {1, 2, 3, 4, 49, 50, 51}
 
 
+def test_a_loop_is_at_most_half_of_a_leg():
+    with pytest.raises(InputError, match="a loop of 20 is more than half of a leg: 100 objects in 3 legs"):
+        shapes.drive(100, legs=3)
+
+
 def test_every_leg_of_a_drive_comes_back_to_its_own_beginning():
     matchings, truth = shapes.drive(90, legs=3, loop=5, rng=100)
     assert matchings.n_objects == 90

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.datasets.noise import all_pairs, assemble, both_sides, near_pairs, seen_by
+from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
 
@@ -180,6 +181,8 @@ def drive(
     >>> drive(rng=0)[0].n_objects
     100
     """
+    if legs < 1 or 2 * loop > objects // legs:
+        raise InputError(f"a loop of {loop} is more than half of a leg: {objects} objects in {legs} legs")
     rng = generator(rng)
     here, fresh = np.empty(0, dtype=np.int64), 0
     labels: list[Ints] = []
