@@ -1,4 +1,4 @@
-"""Whether promises are kept: expected fscore by the number of objects, confidence of matches and tracks by tenths.
+"""Whether promises are kept: expected fscore by number of objects, confidence of matches, tracks and points by tenths.
 
     python -m benchmarks.shapes --families sweep row detected --methods accurate --output shapes.jsonl
     python -m benchmarks.calibration shapes.jsonl --method accurate --figure docs/images/calibration.png
@@ -104,16 +104,17 @@ def reliability(lines: Iterable[Line], what: str, of: str, share: int = 2) -> ND
 
     Parameters
     ----------
-    what : {"matches", "tracks"}
+    what : {"matches", "tracks", "points"}
     of
         The kind of errors.
     share
-        Column of the sums that is taken as right; 3 for all pairs of a track instead of its given matches.
+        Column of the sums that is taken as right; 3 for all pairs of a track instead of its given matches, and for
+        whether a point shows what most of its track shows, instead of the share of others that show the same.
 
     Returns
     -------
     (10, 4)
-        NaN where there is nothing.
+        NaN where there is nothing; so is the standard error where all comes from one instance.
     """
     rows = [getattr(line, what) for line in lines if kind(line.shape) == of and getattr(line, what) is not None]
     if not rows:
@@ -124,7 +125,9 @@ def reliability(lines: Iterable[Line], what: str, of: str, share: int = 2) -> ND
         gap = (right - promised) / n
         # The residuals of a ratio: what an instance adds to the difference beyond its part of the mean.
         residual = sums[:, :, 2] - sums[:, :, 1] - gap * sums[:, :, 0]
-        return np.stack([n, promised / n, right / n, np.sqrt((residual**2).sum(axis=0)) / n], axis=1)
+        several = (sums[:, :, 0] > 0).sum(axis=0)
+        error = np.sqrt((residual**2).sum(axis=0) * several / (several - 1)) / n  # not a number for one instance
+        return np.stack([n, promised / n, right / n, error], axis=1)
 
 
 def reliability_table(lines: list[Line], what: str, bound: float, share: int = 2) -> str:
@@ -135,7 +138,8 @@ def reliability_table(lines: list[Line], what: str, bound: float, share: int = 2
             if n > 0:
                 gap = right - promised
                 kept = holds(abs(gap) <= bound) if n >= FEWEST and name != "shared" else ""
-                rows.append(f"| {name} | {n:.0f} | {promised:.3f} | {right:.3f} | {gap:+.3f} ± {error:.3f} | {kept} |")
+                told = f"{gap:+.3f}" + (f" ± {error:.3f}" if np.isfinite(error) else "")
+                rows.append(f"| {name} | {n:.0f} | {promised:.3f} | {right:.3f} | {told} | {kept} |")
     return "\n".join(rows)
 
 
@@ -145,9 +149,9 @@ def holds(it: bool) -> str:
 
 
 def draw(lines: list[Line], method: str, path: Path, bound: float) -> None:
-    """Draw promised − real by number of objects, and reliability diagrams of matches and tracks."""
-    figure = blank(11, 3.6)
-    axes = figure.subplots(1, 3)
+    """Draw promised − real by number of objects, and reliability diagrams of matches, tracks and points."""
+    figure = blank(14, 3.6)
+    axes = figure.subplots(1, 4)
     tidy(axes[0], f"fscore of {method}: promised − real", xlabel="objects", ylabel="promised − real")
     axes[0].axhspan(-bound, bound, color=QUIET, alpha=0.2, linewidth=0)
     axes[0].axhline(0, color=INK, linewidth=0.6)
@@ -159,7 +163,7 @@ def draw(lines: list[Line], method: str, path: Path, bound: float) -> None:
     axes[0].set_xscale("log")
     axes[0].set_xticks([3, 5, 10, 20, 60], ["3", "5", "10", "20", "60"])
     axes[0].minorticks_off()
-    for axis, what in zip(axes[1:], ("matches", "tracks"), strict=True):
+    for axis, what in zip(axes[1:], ("matches", "tracks", "points"), strict=True):
         tidy(axis, f"confidence of {what}", xlabel="promised", ylabel="right")
         axis.plot([0, 1], [0, 1], color=INK, linewidth=0.6)
         for name in KINDS:
@@ -198,6 +202,8 @@ def main() -> None:
     print(f"\nconfidence of matches\n\n{reliability_table(lines, 'matches', options.tenth)}")
     print(f"\nconfidence of tracks, given matches inside\n\n{reliability_table(lines, 'tracks', options.tenth)}")
     print(f"\nconfidence of tracks, all pairs of points\n\n{reliability_table(lines, 'tracks', options.tenth, 3)}")
+    print(f"\nconfidence of points, the same as others\n\n{reliability_table(lines, 'points', options.tenth)}")
+    print(f"\nconfidence of points, as most of the track\n\n{reliability_table(lines, 'points', options.tenth, 3)}")
     if options.figure:
         draw(lines, options.method, options.figure, options.bound)
 

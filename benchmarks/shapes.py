@@ -63,6 +63,9 @@ class Line:
     tracks
         By tenths of `track_confidence`: number of tracks, sum of confidence, sum of the shares of right matches inside,
         sum of the shares of right pairs of points.
+    points
+        By tenths of `point_confidence`: number of points in tracks, sum of confidence, sum of the shares of the track's
+        other points that show the same universe point, number of points that show what most of the track shows.
     status
         "done", or what went wrong; the figures are 0 then.
     """
@@ -80,6 +83,7 @@ class Line:
     seen_twice: int = 0
     matches: tuple[tuple[float, ...], ...] | None = None
     tracks: tuple[tuple[float, ...], ...] | None = None
+    points: tuple[tuple[float, ...], ...] | None = None
     status: str = "done"
 
     @property
@@ -121,6 +125,7 @@ def measure(shape: str, seed: int, universe: str, method: str) -> Line:
         seen_twice,
         of_matches(result, truth) if told else None,
         of_tracks(result, truth) if told else None,
+        of_points(result, truth) if told else None,
         str(result.status),
     )
 
@@ -148,6 +153,22 @@ def of_tracks(result: Any, truth: NDArray[np.int64]) -> tuple[tuple[float, ...],
     judged = np.isfinite(confidence) & (given[held] > 0)
     held, confidence = held[judged], confidence[judged]
     return tenths(confidence, good[held] / given[held], true_pairs[held] / (size[held] * (size[held] - 1) / 2))
+
+
+def of_points(result: Any, truth: NDArray[np.int64]) -> tuple[tuple[float, ...], ...]:
+    """Return number of points in tracks and sums of confidence and of two shares that may be right, by tenths."""
+    known = np.flatnonzero(result.labels >= 0)
+    label = result.labels[known]
+    size = np.bincount(label)
+    # Of each track and universe point it shows: by how many points.
+    both, which, count = np.unique(np.stack([label, truth[known]]), axis=1, return_inverse=True, return_counts=True)
+    most = np.zeros(len(size), dtype=np.int64)
+    np.maximum.at(most, both[0], count)
+    same = count[which.ravel()]
+    confidence = result.point_confidence[known]
+    judged = (size[label] > 1) & np.isfinite(confidence)
+    others = (same[judged] - 1) / (size[label[judged]] - 1)
+    return tenths(confidence[judged], others, same[judged] == most[label[judged]])
 
 
 def tenths(confidence: NDArray[np.float64], *shares: NDArray[Any]) -> tuple[tuple[float, ...], ...]:
@@ -364,15 +385,15 @@ def calibration(lines: Iterable[Line], what: str) -> str:
 
     Parameters
     ----------
-    what : {"matches", "tracks"}
+    what : {"matches", "tracks", "points"}
     """
     total: dict[str, NDArray[np.float64]] = {}
     for line in lines:
         rows = getattr(line, what)
         if rows is not None:
             total[line.method] = total.get(line.method, 0.0) + np.array(rows, dtype=np.float64)
-    texts = [f"| method | {what} | promised | right |" + (" right pairs |" if what == "tracks" else "")]
-    texts.append("|---" * (5 if what == "tracks" else 4) + "|")
+    more = {"matches": "", "tracks": " right pairs |", "points": " with most |"}[what]
+    texts = [f"| method | {what} | promised | right |" + more, "|---" * (5 if more else 4) + "|"]
     for method, sums in total.items():
         for row in sums[sums[:, 0] > 0]:
             shares = " | ".join(f"{share:.3f}" for share in row[1:] / row[0])
@@ -404,7 +425,7 @@ def main() -> None:
     for title, value in QUANTITIES.items():
         print(f"\n{title}\n\n{table(cell, value)}")
     print(f"\n{options.champion} against the best other\n\n{against(cell, options.champion)}")
-    for what in ("matches", "tracks"):
+    for what in ("matches", "tracks", "points"):
         print(f"\nconfidence of {what}\n\n{calibration(lines, what)}")
 
 
