@@ -163,6 +163,7 @@ def draw(lines: list[Line], method: str, path: Path, bound: float) -> None:
     axes[0].set_xscale("log")
     axes[0].set_xticks([3, 5, 10, 20, 60], ["3", "5", "10", "20", "60"])
     axes[0].minorticks_off()
+    axes[0].set_xlim(2.7, 67)
     for axis, what in zip(axes[1:], ("matches", "tracks", "points"), strict=True):
         tidy(axis, f"confidence of {what}", xlabel="promised", ylabel="right")
         axis.plot([0, 1], [0, 1], color=INK, linewidth=0.6)
