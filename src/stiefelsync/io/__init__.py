@@ -5,7 +5,7 @@ from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.correspondences import from_correspondences
 from stiefelsync.io.dispatch import detect, read, write
 from stiefelsync.io.exchange import from_dict, from_permutations, from_tensor, to_dict, to_permutations, to_tensor
-from stiefelsync.io.going_on import next_command
+from stiefelsync.io.next_steps import next_command
 from stiefelsync.io.gtsfm import TracksEstimator
 from stiefelsync.io.npz import read_truth
 from stiefelsync.io.route import convert
