@@ -140,5 +140,5 @@ MODULES = ("datasets", "distributed", "io", "methods", "plotting", "report", "to
 # Modules inside these, what `clean` needs of them, and what the page tells in prose.
 INSIDE = """
     Callback FORMATS GROUP METHODS __version__ cameras check_page check_path colmap correspondences csv dd errors
-    exchange gtsfm hloc mat npz opensfm parquet save_to shapes
+    gtsfm hloc in_memory mat npz opensfm parquet save_to shapes
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long

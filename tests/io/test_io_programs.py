@@ -1,4 +1,4 @@
-"""Formats of other programs: MATLAB, hloc, OpenSfM, .dd; exchange types; the GTSfM adapter."""
+"""Formats of other programs: MATLAB, hloc, OpenSfM, .dd; types in memory; the GTSfM adapter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import io as scipy_io
 
 from stiefelsync import FormatError, InputError, Matchings, MissingExtraError, StiefelSyncError, io
-from stiefelsync.io import exchange, gtsfm
+from stiefelsync.io import gtsfm, in_memory
 from tests.io.colmap_schemas import build
 from tests.io.problems import NAMES, labellings, problems
 
@@ -394,7 +394,7 @@ def test_opensfm_pickles_only_on_request(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-# ---------------------------------------------------------------- exchange
+# ---------------------------------------------------------------- types in memory
 
 
 @RELAXED
@@ -406,32 +406,32 @@ def test_exchange_round_trips(problem):
     else:
         sizes = dict(zip(problem.names, problem.sizes.tolist(), strict=True))
         order = sorted(range(bare.n_objects), key=lambda i: bare.names[i])
-        assert exchange.from_dict(exchange.to_dict(bare), sizes) == bare[order]
+        assert in_memory.from_dict(in_memory.to_dict(bare), sizes) == bare[order]
     unnamed = Matchings.from_pairs(bare.pairs(), bare.sizes)
-    assert exchange.from_tensor(exchange.to_tensor(unnamed), unnamed.sizes) == unnamed
+    assert in_memory.from_tensor(in_memory.to_tensor(unnamed), unnamed.sizes) == unnamed
     weighted = unnamed.with_weights(problem.weights)
     if weighted.weights is not None:
-        assert exchange.from_tensor(exchange.to_tensor(weighted), weighted.sizes, weighted=True) == weighted
+        assert in_memory.from_tensor(in_memory.to_tensor(weighted), weighted.sizes, weighted=True) == weighted
 
 
 def test_permutations():
     labels = np.array([0, 2, 1, 2, 0, -1])
-    vectors = exchange.to_permutations(labels, [2, 3, 1])
-    assert exchange.from_permutations(vectors) == Matchings.from_labels(labels, [2, 3, 1])
+    vectors = in_memory.to_permutations(labels, [2, 3, 1])
+    assert in_memory.from_permutations(vectors) == Matchings.from_labels(labels, [2, 3, 1])
     for bad in ([[0.5]], [[-2]], [[[0]]]):
         with pytest.raises(InputError, match="a permutation must be a vector"):
-            exchange.from_permutations(bad)
+            in_memory.from_permutations(bad)
     with pytest.raises(InputError, match=r"3 points need 3 labels, got shape \(6,\)"):
-        exchange.to_permutations(labels, [3])
+        in_memory.to_permutations(labels, [3])
 
 
 def test_bad_exchange():
     with pytest.raises(InputError, match="all by number or all by name"):
-        exchange.from_dict({("a", 1): [[0, 0]]})
+        in_memory.from_dict({("a", 1): [[0, 0]]})
     with pytest.raises(InputError, match=r"shape \(k, k, n, n\)"):
-        exchange.from_tensor(np.zeros((2, 3, 2, 2)))
+        in_memory.from_tensor(np.zeros((2, 3, 2, 2)))
     with pytest.raises(InputError, match="beyond the sizes"):
-        exchange.from_tensor(np.ones((2, 2, 2, 2)), [1, 1])
+        in_memory.from_tensor(np.ones((2, 2, 2, 2)), [1, 1])
 
 
 # ---------------------------------------------------------------- GTSfM

@@ -15,7 +15,7 @@ from hypothesis import given
 from scipy import sparse
 
 from stiefelsync import InputError
-from stiefelsync.io import exchange
+from stiefelsync.io import in_memory
 from stiefelsync.matching import Matchings
 from stiefelsync.matching._canonical import sort_matches
 from tests.matching.strategies import problems
@@ -212,11 +212,11 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("weights must have exactly the object pairs that the permutations have", lambda: _vectors(weights={})),
     (
         "the sizes are [2, 3], but the vectors have lengths [2, 2]",
-        lambda: exchange.from_permutations([[0, 1]] * 2, [2, 3]),
+        lambda: in_memory.from_permutations([[0, 1]] * 2, [2, 3]),
     ),
     (
         "weights belong to pairs of objects; give the permutations as {(i, j): vector}, too",
-        lambda: exchange.from_permutations([[0, 1]] * 2, weights={}),
+        lambda: in_memory.from_permutations([[0, 1]] * 2, weights={}),
     ),
 ]
 
@@ -230,7 +230,7 @@ def _one_pair(rows: Any) -> Matchings:
 
 
 def _vectors(**options: Any) -> Matchings:
-    return exchange.from_permutations({(0, 1): [1, 0]}, **options)
+    return in_memory.from_permutations({(0, 1): [1, 0]}, **options)
 
 
 @pytest.mark.parametrize(("message", "call"), CASES, ids=[message[:45] for message, _ in CASES])
@@ -320,17 +320,17 @@ def test_blocks_are_repaired_on_request():
 
 
 def test_exchange_functions_take_weights_sizes_and_repair():
-    assert exchange.from_dict({(0, 1): [[0, 0]]}, [1, 2], weights={(0, 1): [0.5]}).weights.tolist() == [0.5]
-    named = exchange.from_dict({("b", "a"): [[0, 1]]}, {"a": 2, "b": 3}, weights={("b", "a"): [2.0]})
+    assert in_memory.from_dict({(0, 1): [[0, 0]]}, [1, 2], weights={(0, 1): [0.5]}).weights.tolist() == [0.5]
+    named = in_memory.from_dict({("b", "a"): [[0, 1]]}, {"a": 2, "b": 3}, weights={("b", "a"): [2.0]})
     assert (named.sizes.tolist(), named.weights.tolist(), named.pair(0, 1).tolist()) == ([2, 3], [2.0], [[1, 0]])
     vectors = {(0, 1): [1, -1, 0]}
-    problem = exchange.from_permutations(vectors, [3, 5], weights={(0, 1): [0.5, 9.0, 0.25]})
+    problem = in_memory.from_permutations(vectors, [3, 5], weights={(0, 1): [0.5, 9.0, 0.25]})
     assert (problem.sizes.tolist(), problem.weights.tolist()) == ([3, 5], [0.5, 0.25])
-    twice = exchange.from_permutations({(0, 1): [1, 1]}, weights={(0, 1): [0.5, 0.75]}, one_to_many="repair")
+    twice = in_memory.from_permutations({(0, 1): [1, 1]}, weights={(0, 1): [0.5, 0.75]}, one_to_many="repair")
     assert twice.pair(0, 1).tolist() == [[1, 1]]
     X = np.zeros((2, 2, 2, 2))
     X[0, 1], X[1, 0] = [[1, 1], [0, 0]], [[1, 0], [1, 0]]
-    assert exchange.from_tensor(X, one_to_many="repair", names=["x", "y"]).pair(0, 1).tolist() == [[0, 0]]
+    assert in_memory.from_tensor(X, one_to_many="repair", names=["x", "y"]).pair(0, 1).tolist() == [[0, 0]]
 
 
 def test_keys_too_long_for_one_number_are_sorted_by_columns():

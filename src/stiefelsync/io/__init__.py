@@ -1,12 +1,12 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
-from stiefelsync.io import colmap, correspondences, csv, dd, exchange, gtsfm, hloc, mat, npz, opensfm, parquet
+from stiefelsync.io import colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.correspondences import from_correspondences
 from stiefelsync.io.dispatch import detect, read, write
-from stiefelsync.io.exchange import from_dict, from_permutations, from_tensor, to_dict, to_permutations, to_tensor
-from stiefelsync.io.next_steps import next_command
 from stiefelsync.io.gtsfm import TracksEstimator
+from stiefelsync.io.in_memory import from_dict, from_permutations, from_tensor, to_dict, to_permutations, to_tensor
+from stiefelsync.io.next_steps import next_command
 from stiefelsync.io.npz import read_truth
 from stiefelsync.io.route import convert
 
@@ -20,13 +20,13 @@ __all__ = [
     "csv",
     "dd",
     "detect",
-    "exchange",
     "from_correspondences",
     "from_dict",
     "from_permutations",
     "from_tensor",
     "gtsfm",
     "hloc",
+    "in_memory",
     "mat",
     "next_command",
     "npz",

@@ -17,7 +17,7 @@ from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
 from stiefelsync.io.csv import points_of_tracks
 from stiefelsync.io.csv_table import Table, parse_rows
-from stiefelsync.io.exchange import from_dict
+from stiefelsync.io.in_memory import from_dict
 from stiefelsync.io.limits import lines, whole
 from stiefelsync.io.pickled import read_pickled
 from stiefelsync.matching._canonical import OneToMany

@@ -154,7 +154,7 @@ class Matchings(MatchArrays):
         coordinates: ArrayLike | None = None,
         one_to_many: OneToMany = "error",
     ) -> Matchings:
-        """Build from ``{(i, j): (K, 2) ints}``, the exchange type of structure-from-motion programs.
+        """Build from ``{(i, j): (K, 2) ints}``, the usual type of structure-from-motion programs.
 
         Objects are numbered from 0; ``io.from_dict`` takes their names instead. Every row is a match: a permutation
         *matrix* belongs to :meth:`from_blocks`.

@@ -1,4 +1,4 @@
-"""The types other Python programs exchange matches in: dicts, permutation vectors, k×k×n×n tensors."""
+"""The types in which other Python programs hold matches in memory: dicts, permutation vectors, k×k×n×n tensors."""
 
 from __future__ import annotations
 
