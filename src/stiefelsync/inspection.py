@@ -17,11 +17,11 @@ from stiefelsync.sync.method import BY_POSITIONS
 from stiefelsync.sync.synchronise import synchronise
 from stiefelsync.sync.tracks.decisions import TracksDetails
 
-__all__ = ["FEW", "NEAR", "Inspection", "inspect"]
+__all__ = ["MIN_CYCLES", "NEAR", "Inspection", "inspect"]
 
 FEW_CONFLICTS, FEW_DOUBTFUL = 0.01, 0.015
 """Shares of components in conflict and of doubtful matches below which reconstructions hardly change."""
-FEW = 30
+MIN_CYCLES = 30
 """Cycles of three matches below which nothing is said about the share of wrong matches."""
 
 
@@ -142,7 +142,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         cycle_error_uncertainty=error.standard_error if error.judged else None,
         cycles=error.judged,
         triplets=error.triplets,
-        wrong_share=1 - (1 - error.value) ** (1 / 3) if error.judged >= FEW else None,
+        wrong_share=1 - (1 - error.value) ** (1 / 3) if error.judged >= MIN_CYCLES else None,
         near=near,
         alone_share=alone,
         doubtful_share=doubtful,

@@ -42,7 +42,7 @@ def test_groups_grow_by_most_matches(seed: int, size: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_regions_are_groups_of_groups(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REGION", 2)
+    monkeypatch.setattr(module, "_GROUPS_PER_REGION", 2)
     pairs, counts = scattered(seed)
     groups = np.array(literal_groups(pairs, counts, 14, 3))
     between: dict[tuple[int, int], int] = {}

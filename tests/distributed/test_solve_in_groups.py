@@ -65,7 +65,7 @@ def test_any_groups_give_tracks_inside_components(seed: int, weighted: bool) -> 
     assert problem.n_matches > 150
     if weighted:
         problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
-    with mock.patch("stiefelsync.distributed.groups._REGION", int(rng.integers(1, 4))):
+    with mock.patch("stiefelsync.distributed.groups._GROUPS_PER_REGION", int(rng.integers(1, 4))):
         labels = solve(problem, check_groups(rng.integers(0, 4, 10), 10)).labels
     Matchings.from_labels(labels, problem.sizes)
     assert np.bincount(labels[labels >= 0]).min(initial=2) >= 2

@@ -145,14 +145,14 @@ def test_by_default_as_many_triplets_as_take_a_few_seconds(monkeypatch: pytest.M
     problem, _ = synthetic(8, 12, 0.6, 0.4, rng=5)
     per_pair = problem.n_matches / len(problem.pairs())
     for dense, budget in ((True, 700), (False, 400)):
-        monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {dense: budget})
-        monkeypatch.setattr("stiefelsync.matching.metrics._DENSE", problem.n_points * 12 - (not dense))
+        monkeypatch.setattr("stiefelsync.matching.metrics._MAX_COMPOSED", {dense: budget})
+        monkeypatch.setattr("stiefelsync.matching.metrics._MAX_TABLE_ENTRIES", problem.n_points * 12 - (not dense))
         found = cycle_error(problem)
         assert (found.triplets, found.exact) == (int(budget / (3 * per_pair)), False)
-    monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {False: 1})
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_COMPOSED", {False: 1})
     assert cycle_error(problem).triplets == 2  # never fewer, or there is no standard error
-    monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED", {False: 15})
-    monkeypatch.setattr("stiefelsync.matching.metrics._DENSE", 0)
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_COMPOSED", {False: 15})
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_TABLE_ENTRIES", 0)
     assert cycle_error(Matchings.from_labels([0] * 9, [1] * 9)).triplets == 5
 
 
@@ -165,11 +165,11 @@ def test_as_many_triplets_as_there_are_is_all_of_them() -> None:
 def test_many_wedges_are_drawn_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = synthetic(8, 12, 0.6, 0.4, rng=5)
     wedges = {(i, j, l) for i, j in problem.pairs() for j2, l in problem.pairs() if j2 == j}
-    monkeypatch.setattr("stiefelsync.matching.metrics._ENUMERATED", len(wedges) - 1)
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_LISTED_TRIPLETS", len(wedges) - 1)
     drawn, exact = _triplets(problem, 50, np.random.default_rng(0))
     assert (len(drawn), exact) == (50, False)
     assert set(map(tuple, drawn.tolist())) <= set(brute_triplets(problem))
-    monkeypatch.setattr("stiefelsync.matching.metrics._ENUMERATED", len(wedges))
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_LISTED_TRIPLETS", len(wedges))
     assert _triplets(problem, len(wedges), np.random.default_rng(0))[1]
 
 
@@ -184,8 +184,8 @@ def test_consistent_matchings_have_no_cycle_error(drawn: tuple[np.ndarray, list[
 def test_cycle_error_without_the_dense_table_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = synthetic(12, 9, 0.6, 0.4, noise="mix", rng=1)
     exact = cycle_error(problem)
-    monkeypatch.setattr("stiefelsync.matching.metrics._DENSE", 0)
-    monkeypatch.setattr("stiefelsync.matching.metrics._CHUNK", 17)
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_TABLE_ENTRIES", 0)
+    monkeypatch.setattr("stiefelsync.matching.metrics._COMPOSED_PER_CHUNK", 17)
     assert cycle_error(problem) == exact
 
 
@@ -193,7 +193,7 @@ def test_cycle_error_without_the_dense_table_is_the_same(monkeypatch: pytest.Mon
 def test_sampled_cycle_error_covers_the_exact_one(enumerated: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, _ = synthetic(10, 24, 0.7, 0.4, rng=2)
     exact = cycle_error(problem)
-    monkeypatch.setattr("stiefelsync.matching.metrics._ENUMERATED", enumerated)
+    monkeypatch.setattr("stiefelsync.matching.metrics._MAX_LISTED_TRIPLETS", enumerated)
     samples = [cycle_error(problem, max_triplets=150, rng=seed) for seed in range(40)]
     assert all(not s.exact and s.triplets == 150 for s in samples)
     deviation = np.array([s.value - exact.value for s in samples])

@@ -76,7 +76,7 @@ def test_a_large_sparse_problem_stays_sparse() -> None:
 
 def test_large_components_take_the_sum_of_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, d = drawn("row 60 25 .6 .6", 0)
-    monkeypatch.setattr("stiefelsync.matching.universe._DENSE", 100)
+    monkeypatch.setattr("stiefelsync.matching.universe._MAX_DENSE_POINTS", 100)
     estimate = estimate_universe(problem)
     assert not estimate.sure
     assert d <= estimate.size <= 1.2 * d

@@ -101,9 +101,9 @@ def test_where_eigenvalues_cost_too_much_the_total_weight_is_the_certificate(mon
     problem, _ = datasets.synthetic(5, 6, 1.0, 0.6, rng=0)
     W = problem.to_matrix()
     assert upper_bound(problem) < W.sum()
-    monkeypatch.setattr(certificate, "_MOST_ENTRIES", 5 * 30)
+    monkeypatch.setattr(certificate, "MATRIX_ENTRIES", 5 * 30)
     assert upper_bound(problem) < W.sum()
-    monkeypatch.setattr(certificate, "_MOST_ENTRIES", 5 * 30 - 1)
+    monkeypatch.setattr(certificate, "MATRIX_ENTRIES", 5 * 30 - 1)
     assert upper_bound(problem) == W.sum()
     assert upper_bound(Matchings.from_pairs({}, [2, 2])) == 4
 
@@ -113,7 +113,7 @@ def test_the_lanczos_method_gives_the_same_certificate_within_its_budget(monkeyp
     exact = upper_bound(problem)
     monkeypatch.setattr(certificate, "VALUES_ROWS", 29)
     assert upper_bound(problem) == pytest.approx(exact, rel=1e-9)
-    monkeypatch.setattr(certificate, "_MOST_WORK", 5**2 * 30 - 1)
+    monkeypatch.setattr(certificate, "LANCZOS_WORK", 5**2 * 30 - 1)
     assert upper_bound(problem) == problem.to_matrix().sum()
 
 
@@ -146,5 +146,5 @@ def test_confidence_counts_witnesses(seed):
 def test_confidence_does_not_depend_on_the_chunks(monkeypatch):
     problem, truth = datasets.synthetic(6, 7, 0.7, 0.4, rng=1)
     whole = match_confidence(problem, truth)
-    monkeypatch.setattr("stiefelsync.sync.confidence._TABLE_ENTRIES", 8)
+    monkeypatch.setattr("stiefelsync.sync.confidence._MAX_TABLE_ENTRIES", 8)
     np.testing.assert_array_equal(match_confidence(problem, truth), whole)

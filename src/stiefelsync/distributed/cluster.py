@@ -28,9 +28,9 @@ HERE = "127.0.0.1"
 _PATIENCE = 5.0  # seconds: a scheduler that runs accepts a connection at once, over any network
 # Dask has workers give memory back at once; then half of the time goes into getting it again, for every array anew.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
-_AHEAD = 2  # batches per thread of the workers that wait beside the running ones, so that nobody is idle
+_BATCHES_AHEAD = 2  # batches per thread of the workers that wait beside the running ones, so that nobody is idle
 _SHARES = 8  # a batch is one in so many, per thread, of the tasks left: few to send, and nobody waits for the last one
-_LARGE = "1GB"  # a batch that Dask warns of: points of a few groups are more than it expects
+_LARGE_BATCH = "1GB"  # a batch that Dask warns of: points of a few groups are more than it expects
 
 
 def dask() -> Any:
@@ -134,14 +134,14 @@ def on_workers(client: Any) -> Run:
                 _logger.warning("no worker has joined the scheduler yet; waiting for the first")
                 client.wait_for_workers(1)
                 continue
-            while len(waiting) >= (1 + _AHEAD) * threads:
+            while len(waiting) >= (1 + _BATCHES_AHEAD) * threads:
                 yield from waiting.popleft().result()
             some = islice(rest, max(left // (_SHARES * threads), 1))
             batch = [(*_narrowed(source, part), *others) for source, part, *others in some]
             if not batch:
                 break
             left -= len(batch)
-            with config.set({"distributed.admin.large-graph-warning-threshold": _LARGE}):
+            with config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_BATCH}):
                 waiting.append(client.submit(_each, function, batch, pure=False, retries=2))
         while waiting:
             yield from waiting.popleft().result()

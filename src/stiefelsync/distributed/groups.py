@@ -15,7 +15,8 @@ __all__ = ["Part", "check_groups", "group_by_overlap", "parts", "regions"]
 
 Ints = NDArray[np.int64]
 
-_REGION = 10  # groups: of a hundred cameras along a way each, one cluster in thirty has matches with other regions
+# With a hundred cameras along a way to each group, one cluster in thirty has matches with other regions.
+_GROUPS_PER_REGION = 10
 
 
 def group_by_overlap(pair_objects: NDArray[np.integer], counts: Ints, k: int, size: int) -> Ints:
@@ -144,6 +145,6 @@ def regions(groups: Ints, pair_objects: NDArray[np.integer], counts: Ints) -> li
     order = ordered(*both[across].T)
     key, first, _ = runs(both[across[order]] @ np.array([n, 1]))
     shared = np.add.reduceat(counts[across[order]], first) if len(key) else key
-    region = group_by_overlap(np.stack(np.divmod(key, max(n, 1)), axis=1), shared, n, _REGION)
+    region = group_by_overlap(np.stack(np.divmod(key, max(n, 1)), axis=1), shared, n, _GROUPS_PER_REGION)
     found = parts(region[groups], pair_objects)
     return [Part(part.objects, part.inside[different[part.inside]], part.crossing) for part in found]

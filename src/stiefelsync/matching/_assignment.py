@@ -13,7 +13,7 @@ __all__ = ["best_pairs"]
 
 Ints = NDArray[np.int64]
 
-_AT_ONCE = 1_000  # pairs: few enough for quadratic cost, enough to outweigh the calls
+_PAIRS_PER_CHUNK = 1_000  # pairs: few enough for quadratic cost, enough to outweigh the calls
 
 
 def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -49,9 +49,8 @@ def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[
     ends = np.flatnonzero(np.diff(part, append=-1)) + 1
     first = 0
     while first < len(rest):
-        last = int(
-            ends[max(np.searchsorted(ends, first + _AT_ONCE, side="right") - 1, np.searchsorted(ends, first + 1))]
-        )
+        enough = np.searchsorted(ends, first + _PAIRS_PER_CHUNK, side="right") - 1
+        last = int(ends[max(enough, np.searchsorted(ends, first + 1))])
         now = rest[first:last]
         chosen[now] = _assign(row[now], column[now], gain[now])
         first = last

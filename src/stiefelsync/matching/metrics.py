@@ -17,10 +17,10 @@ __all__ = ["CycleError", "Score", "cycle_error", "objective", "score", "triplet_
 
 Ints = NDArray[np.int64]
 
-_ENUMERATED = 4_000_000  # object triplets that are listed one by one; beyond they are drawn
-_CHUNK = 1_000_000  # composed matches handled at once
-_DENSE = 1 << 26  # entries of a dense partner table
-_COMPOSED = {True: 20_000_000, False: 2_500_000}  # looked at by default with such a table, and without: seconds
+_MAX_LISTED_TRIPLETS = 4_000_000  # object triplets that are listed one by one; beyond they are drawn
+_COMPOSED_PER_CHUNK = 1_000_000  # composed matches handled at once
+_MAX_TABLE_ENTRIES = 1 << 26  # entries of a dense partner table
+_MAX_COMPOSED = {True: 20_000_000, False: 2_500_000}  # looked at by default with such a table, and without: seconds
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def cycle_error(
     """
     if max_triplets is None:
         per_pair = matchings.n_matches / max(len(matchings.pair_objects), 1)
-        budget = _COMPOSED[matchings.n_points * matchings.n_objects <= _DENSE]
+        budget = _MAX_COMPOSED[matchings.n_points * matchings.n_objects <= _MAX_TABLE_ENTRIES]
         max_triplets = max(int(budget / (3 * max(per_pair, 1))), 2)
     if max_triplets < 2:
         raise InputError(f"max_triplets must be at least 2, got {max_triplets}")
@@ -235,7 +235,7 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         there: NDArray[np.bool_] = key[np.searchsorted(key, i * k + l)] == i * k + l
         return np.stack([i, j, l], axis=1)[there]
 
-    if n_wedges <= _ENUMERATED:
+    if n_wedges <= _MAX_LISTED_TRIPLETS:
         every = closed(np.arange(n_wedges))
         if len(every) <= limit:
             return every, True
@@ -250,7 +250,7 @@ def _partner_lookup(matchings: Matchings) -> Callable[[Ints, Ints], Ints]:
     a, b = matchings.endpoints.T
     of = matchings.point_objects
     source, target = np.concatenate([a, b]), np.concatenate([b, a])
-    if matchings.n_points * k <= _DENSE:
+    if matchings.n_points * k <= _MAX_TABLE_ENTRIES:
         table = np.full((matchings.n_points, k), -1, dtype=np.int32)
         table[source, of[target]] = target
         return lambda points, objects: table[points, objects].astype(np.int64)
@@ -275,7 +275,7 @@ def _pair_numbers(matchings: Matchings, ends: Ints) -> Ints:
 def _parts(matchings: Matchings, ends: Ints) -> list[slice]:
     """Cut the triplets into slices of about a million composed matches."""
     length = np.diff(matchings.pair_start)[_pair_numbers(matchings, ends)]
-    cuts = np.flatnonzero(np.diff(np.cumsum(length) // _CHUNK)) + 1
+    cuts = np.flatnonzero(np.diff(np.cumsum(length) // _COMPOSED_PER_CHUNK)) + 1
     bounds = [0, *cuts.tolist(), len(ends)]
     return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
 

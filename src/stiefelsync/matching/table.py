@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 # Probability above which a pair may become a match where sources are clean: cycles remove what is wrong, and .2 to .3
 # was better than .5 nearly everywhere it was measured.
 DOUBTFUL = 0.3
-_LEAST = 1e-9  # a weight is positive, and a pair of probability 0 is evidence all the same
+_MIN_WEIGHT = 1e-9  # a weight is positive, and a pair of probability 0 is evidence all the same
 
 _SUFFIXES = (("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("1", "2"), ("_a", "_b"))
 _PREFIXES = (("left_", "right_"), ("l_", "r_"))
@@ -211,7 +211,7 @@ def linked(
     records = Records(records.sources, records.source, records.ids, clean)
     if threshold is not None and not 0 <= threshold < 1:
         raise InputError(f"threshold must be a probability of at least 0 and below 1, got {threshold!r}")
-    weights = np.maximum(probability, _LEAST)
+    weights = np.maximum(probability, _MIN_WEIGHT)
     if not clean.all():
         kept = probability >= (threshold or 0.0)
         return _made(ends[kept], np.ones(len(records), dtype=np.int64), weights[kept], records, Repair(twice, 0))
@@ -418,6 +418,6 @@ def _one_to_one(ends: Ints, probability: Floats, records: Records, threshold: fl
     cuts = np.flatnonzero(np.diff(pair[order], prepend=-1, append=-1))
     for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         rows = liable[first:last]
-        gain = np.maximum(probability[rows] - threshold, _LEAST)
+        gain = np.maximum(probability[rows] - threshold, _MIN_WEIGHT)
         chosen[rows] = best_pairs(ends[rows, 0], ends[rows, 1], gain)
     return chosen

@@ -17,16 +17,16 @@ from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["UniverseEstimate", "estimate_universe"]
 
-_CLEAR = 3.0  # a gap is clear when it is so many times the next largest
+_CLEAR_GAP = 3.0  # a gap is clear when it is so many times the next largest
 _SOUGHT = 1.25  # a gap is sought up to this multiple of the eigenvalues' sum, which rather exceeds d
 _MARGIN = 1.1  # too small a universe cannot be repaired, too large a one can
-_DENSE = 1_000  # points of a component up to which all its eigenvalues are computed
+_MAX_DENSE_POINTS = 1_000  # points of a component up to which all its eigenvalues are computed
 _SHORT = 0.98  # a count by eigenvalues below this share of their sum has taken look-alikes for one point
-_SAMPLE = 128  # objects, evenly spaced, that say who is seen beyond comparisons
+_SAMPLED_OBJECTS = 128  # objects, evenly spaced, that say who is seen beyond comparisons
 _FEW_MISSING = 1.1  # up to here s and the spread of degrees are so near 1 that eigenvalues still count
 _EVERYWHERE = 0.9  # above this r is 1 but for chance
 _FALL = 2  # third objects lie between far ones but beside near ones, so that r falls about half as fast as sight does
-_SURE = 4.0  # standard deviations by which degrees must differ more than chance
+_SURE_IN_DEVIATIONS = 4.0  # standard deviations by which degrees must differ more than chance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -149,7 +149,7 @@ def _beyond(matchings: Matchings, compared: Any) -> float:
     owner = matchings.point_objects.astype(np.int64)
     seen = sparse.csr_array((np.ones(2 * len(a)), (np.append(a, b), owner[np.append(b, a)])), shape=(m, k))
     some = np.flatnonzero(np.diff(compared.indptr))
-    some = some[np.linspace(0, len(some) - 1, min(len(some), _SAMPLE)).astype(np.int64)]
+    some = some[np.linspace(0, len(some) - 1, min(len(some), _SAMPLED_OBJECTS)).astype(np.int64)]
     here = compared[:, some].toarray()
     both = np.asarray(seen.T @ seen[:, some].toarray())
     chances = np.asarray(compared @ (matchings.sizes[:, None] * here))
@@ -180,7 +180,7 @@ def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
         return 1.0
     chance = mean * (1 - mean) / n
     excess = float(np.mean((x - mean) ** 2 - chance))
-    if excess <= _SURE * float(np.mean(2 * chance**2)) ** 0.5 / math.sqrt(len(x)):
+    if excess <= _SURE_IN_DEVIATIONS * float(np.mean(2 * chance**2)) ** 0.5 / math.sqrt(len(x)):
         return 1.0
     right = max(_closure(matchings), 0.05) ** (1 / 3)
     size = float(n.mean()) + 1
@@ -211,7 +211,7 @@ def _count(W: Any, here: slice, least: int, trace: float) -> int | None:
         return least
     points = here.stop - here.start
     most = min(math.ceil(_SOUGHT * trace) + 1, points - 1)
-    if most - least < 2 or points > _DENSE:
+    if most - least < 2 or points > _MAX_DENSE_POINTS:
         return None
     block = W[here, here]
     block.data[:] = 1.0
@@ -220,4 +220,4 @@ def _count(W: Any, here: slice, least: int, trace: float) -> int | None:
     gaps = (values[:-1] - values[1:])[least - 1 : most]
     second, first = np.partition(gaps, -2)[-2:]
     count = least + int(gaps.argmax())
-    return count if first >= _CLEAR * second and count >= _SHORT * trace else None
+    return count if first >= _CLEAR_GAP * second and count >= _SHORT * trace else None

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 _ROUNDS = 3  # of moving positions; from the third on little changes
 _FITS = 3  # of a map to neighbours, those far from it counting less each time
-_FEW = 4  # matches of a pair of objects below which they determine no map
+_MIN_MATCHES_OF_PAIR = 4  # matches of a pair of objects below which they determine no map
 _SPREAD = 0.6  # residual, in cells, at which a neighbour counts half; rounding both positions leaves .58
 _DECAY = 1.5  # the farthest neighbour counts exp(−1.5) as much as the match itself
 _RIDGE = 1e-6  # so that neighbours in a line determine a map; along the line nothing changes
@@ -101,7 +101,7 @@ def _pairs(matchings: Matchings, at: Floats, cell: Floats, neighbours: int) -> l
     for objects, (first, last) in zip(matchings.pair_objects, pairwise(starts.tolist()), strict=True):
         ends = matchings.endpoints[first:last]
         ends = ends[known[ends].all(axis=1)]
-        if cell[objects].any() and len(ends) >= _FEW:
+        if cell[objects].any() and len(ends) >= _MIN_MATCHES_OF_PAIR:
             k = min(neighbours + 1, len(ends))
             one, two = (cKDTree(at[ends[:, side]]).query(at[ends[:, side]], k=k)[1] for side in (0, 1))
             found.append((ends, (one, two)))

@@ -10,9 +10,6 @@ from stiefelsync.stiefel.subspace import dominant_subspace
 
 __all__ = ["upper_bound"]
 
-# Beyond these only the bound by total weight is worth its price.
-_MOST_ENTRIES, _MOST_WORK = MATRIX_ENTRIES, LANCZOS_WORK
-
 
 def upper_bound(matchings: Matchings) -> float:
     """Return an upper bound on tr(PᵀWP) over all consistent labellings P, whatever their universe size.
@@ -39,7 +36,7 @@ def upper_bound(matchings: Matchings) -> float:
         return total
     full, rest = divmod(m, k)
     count = full + (rest > 0)
-    if count >= m or count * m > _MOST_ENTRIES or (m > VALUES_ROWS and count**2 * m > _MOST_WORK):
+    if count >= m or count * m > MATRIX_ENTRIES or (m > VALUES_ROWS and count**2 * m > LANCZOS_WORK):
         return total
     W = matchings.to_matrix()
     if m <= VALUES_ROWS:

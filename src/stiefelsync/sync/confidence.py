@@ -11,7 +11,7 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["match_confidence", "track_confidence"]
 
 # Columns of the (object × universe point) table that are held at once.
-_TABLE_ENTRIES = 20_000_000
+_MAX_TABLE_ENTRIES = 20_000_000
 
 
 def match_confidence(matchings: Matchings, labels: ArrayLike) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ def _witnesses(
     asking, owner = np.unique(matchings.point_objects[points], return_inverse=True)
     met = met[asking]
     out = np.empty(len(points))
-    width = max(1, _TABLE_ENTRIES // max(len(asking), 1))
+    width = max(1, _MAX_TABLE_ENTRIES // max(len(asking), 1))
     for start in range(0, d, width):
         table = (met @ seen[:, start : start + width]).toarray()
         here = (columns >= start) & (columns < start + width)

@@ -29,9 +29,12 @@ __all__ = ["ExtendDetails", "extend"]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_WORN = 0.5  # share of the points that may be placed anew before the whole problem is solved again
-_JOINED = 0.125  # share of the points that may have joined before "accurate" and "fast" look at all others again
-_FIRM = 3  # matches by which a point is firmly held in its track; others of the neighbourhood are placed anew
+# Share of the points that may be placed anew before the whole problem is solved again.
+_MAX_SHARE_PLACED_ANEW = 0.5
+# Share of the points that may have joined before "accurate" and "fast" look at all others again.
+_MAX_SHARE_JOINED = 0.125
+# Matches by which a point is firmly held in its track; others of the neighbourhood are placed anew.
+_MIN_FIRM_MATCHES = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +122,7 @@ def _with_newcomers(
     if joined is None or not len(joined) or has_large_objects(matchings, d):
         return None
     anew += int(matchings.sizes[joined].sum())
-    if anew > _JOINED * matchings.n_points:
+    if anew > _MAX_SHARE_JOINED * matchings.n_points:
         return None
     with watch("newcomers"), one_blas_thread():
         labels = label_newcomers(matchings, carried.labels, joined, d)
@@ -140,7 +143,7 @@ def _extend_tracks(
     with watch("changes"):
         free = _free(carried.labels, changed_points(carried, matchings))
         anew += int(free.sum())
-    if anew > _WORN * matchings.n_points:
+    if anew > _MAX_SHARE_PLACED_ANEW * matchings.n_points:
         return _solve_anew(carried, matchings, watch, callback, options)
     with watch("changes"):
         held = _held(matchings, carried.labels, free)
@@ -201,7 +204,7 @@ def _loose(local: Matchings, labels: Ints, held: Ints) -> Bools:
     inner = np.flatnonzero((labels[a] == labels[b]) & (labels[a] >= 0))
     degree = np.bincount(np.concatenate([a[inner], b[inner]]), minlength=len(labels))
     loose = np.zeros(len(labels), dtype=bool)
-    loose[held[degree[held] < _FIRM]] = True
+    loose[held[degree[held] < _MIN_FIRM_MATCHES]] = True
     return loose
 
 

@@ -27,10 +27,10 @@ _REACH = 4.3  # distance of two positions of one keypoint that one in a hundred 
 _REPEATED = 4.2  # likewise for the four coordinates of one correspondence given twice; one in sixteen exceeds it
 _ACCEPT = 0.99  # share of twins that pass the test of being one
 _TWIN_ROUNDS = 3  # each round may make one track of two
-_LEAST_WEIGHT = 1e-9  # of a candidate: weights are positive
-_LOOPS = 30  # closed loops from which the noise of positions is estimated
-_ROUNDS = 5  # of the robust mean
-_LEAST_NOISE = 1e-3  # pixels; positions that agree exactly have no spread to measure others by
+_MIN_WEIGHT = 1e-9  # of a candidate: weights are positive
+_MIN_LOOPS = 30  # closed loops from which the noise of positions is estimated
+_MEAN_ROUNDS = 5  # of the robust mean
+_MIN_NOISE = 1e-3  # pixels; positions that agree exactly have no spread to measure others by
 
 
 @dataclass(frozen=True)
@@ -265,9 +265,9 @@ def _noise(ends: _Ends) -> float:
     reach = _spacing(ends)
     _, _, distance, closed = _candidates(ends, reach)
     noise = reach / _REACH
-    if np.count_nonzero(closed) >= _LOOPS:
+    if np.count_nonzero(closed) >= _MIN_LOOPS:
         noise = min(noise, float(np.median(distance[closed])) / _RAYLEIGH)
-    return max(noise, _LEAST_NOISE)
+    return max(noise, _MIN_NOISE)
 
 
 def _repeated(ends: _Ends, noise: float) -> Ints:
@@ -376,7 +376,7 @@ def _grow(ends: _Ends, a: Ints, b: Ints, weights: Floats, closed: Bools) -> Ints
         # What closes loops is nearly always right, so that keypoints grow along it before anything else.
         if some.any():
             between = np.stack([place[a[some]], place[b[some]]], axis=1)
-            problem = Matchings.from_endpoints(between, sizes, weights=np.maximum(weights[some], _LEAST_WEIGHT))
+            problem = Matchings.from_endpoints(between, sizes, weights=np.maximum(weights[some], _MIN_WEIGHT))
             labels = np.asarray(grow_tracks(problem, start=labels).labels)
     labels = labels[place]
     alone = labels < 0
@@ -389,7 +389,7 @@ def _robust_means(xy: Floats, point: Ints, noise: float) -> Floats:
     m = int(point.max(initial=-1)) + 1
     count = np.maximum(np.bincount(point, minlength=m), 1)
     mean = np.stack([np.bincount(point, column, m) for column in xy.T], axis=1) / count[:, None]
-    for _ in range(_ROUNDS):
+    for _ in range(_MEAN_ROUNDS):
         weight = 1 / (1 + ((xy - mean[point]) ** 2).sum(axis=1) / (2 * noise) ** 2)
         total = np.bincount(point, weight, m)
         mean = np.stack([np.bincount(point, weight * column, m) for column in xy.T], axis=1) / total[:, None]

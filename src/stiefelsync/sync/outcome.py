@@ -15,7 +15,7 @@ from stiefelsync.stiefel.result import History, Status
 
 __all__ = ["Details", "Outcome", "Record", "accept", "by_first_appearance"]
 
-_SPREAD = 8  # times the number of points up to which labels are sorted by counting
+_MAX_LABEL_PER_POINT = 8  # times the number of points up to which labels are sorted by counting
 
 
 class Record:
@@ -154,7 +154,7 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     numbered = np.array(labels, dtype=np.int64)
     matched = numbered >= 0
     values = numbered[matched]
-    if values.max(initial=0) > _SPREAD * len(values):
+    if values.max(initial=0) > _MAX_LABEL_PER_POINT * len(values):
         values = np.unique(values, return_inverse=True)[1]
     first = np.full(int(values.max(initial=-1)) + 1, len(values))
     first[values[::-1]] = np.arange(len(values))[::-1]  # of several the last counts, which is the first

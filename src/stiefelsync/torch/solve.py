@@ -24,7 +24,7 @@ _GRADIENTS = ("implicit", "unroll")
 _SUBSPACES = ("auto", "eigh", "orthogonal-iteration")
 _SENSES = {"max": 1.0, "min": -1.0}
 # Rows up to which a dense matrix has all its eigenvectors found at once, as in the NumPy solver.
-_DENSE = 2000
+_MAX_DENSE_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def two_stage(
         raise unknown_name("subspace method", subspace_by, _SUBSPACES)
     if subspace_by == "eigh" and pattern is not None:
         raise InputError("eigh needs a dense W; use subspace_by='orthogonal-iteration', or W.to_dense()")
-    dense = subspace_by == "eigh" or (subspace_by == "auto" and pattern is None and W.shape[-1] <= _DENSE)
+    dense = subspace_by == "eigh" or (subspace_by == "auto" and pattern is None and W.shape[-1] <= _MAX_DENSE_ROWS)
     x, start = _start(W, d, None, rows, rng)
     # f is flat at the solution: where it has stopped growing the subspace is good to half the digits, and the extra
     # iterations add some.

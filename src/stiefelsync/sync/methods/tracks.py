@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-_LEAST_SHARE = 1e-9  # of the extent: less cannot be told from rounding of float32 positions
-_COPIES = 0.001  # of the extent of an object's points
+_MIN_SHARE_OF_EXTENT = 1e-9  # of the extent: less cannot be told from rounding of float32 positions
+_COPIES_SHARE_OF_EXTENT = 0.001  # of the extent of an object's points
 _HARM_ON_GRIDS = 1e-9  # of a wrong match: only pairs of objects are doubted there
 _DIAGONAL = 2**0.5 + 1e-6  # of a cell of a grid: points in neighbouring cells may be one
 
@@ -136,9 +136,10 @@ def check_ranges(neighbours: int, copies: float | None, doubt: float) -> None:
     """Raise :class:`InputError` for options out of range."""
     if neighbours < 0:
         raise InputError(f"the number of neighbours is {neighbours}; it must be 0 (positions do not count) or more")
-    if copies and not _LEAST_SHARE <= copies < np.inf:
+    if copies and not _MIN_SHARE_OF_EXTENT <= copies < np.inf:
         raise InputError(
-            f"the distance of copies is {copies}; it must be 0 (none) or a share of the extent, {_LEAST_SHARE} or more"
+            f"the distance of copies is {copies}; it must be 0 (none) or a share of the extent,"
+            f" {_MIN_SHARE_OF_EXTENT} or more"
         )
     if not 0 <= doubt < np.inf:
         raise InputError(f"doubt is {doubt}; it must be 0 (none) or a positive number")
@@ -241,7 +242,7 @@ def _places(
     """Return the positions with the distance of copies in each object as unit, shape (m, 2); and whether on a grid.
 
     NaN where unknown: no position, or the same one for all points of an object. None if there are no copies. On a grid
-    means that most objects have positions on one coarser than `_COPIES` of their extent.
+    means that most objects have positions on one coarser than `_COPIES_SHARE_OF_EXTENT` of their extent.
     """
     known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
     places, some = coordinates.astype(np.float64), sizes > 0
@@ -250,7 +251,7 @@ def _places(
     if len(first):
         low, high = (end.reduceat(places, first, axis=0) for end in (np.fmin, np.fmax))
         extent[some] = np.nan_to_num((high - low).max(axis=1))  # of an object without any position it is none
-    coarse = cell[extent > 0] > _COPIES * extent[extent > 0]
-    apart = extent * copies if copies is not None else np.maximum(_COPIES * extent, _DIAGONAL * cell)
+    coarse = cell[extent > 0] > _COPIES_SHARE_OF_EXTENT * extent[extent > 0]
+    apart = extent * copies if copies is not None else np.maximum(_COPIES_SHARE_OF_EXTENT * extent, _DIAGONAL * cell)
     places /= np.repeat(np.where(apart > 0, apart, np.nan), sizes)[:, None]
     return None if copies == 0 else places, bool(2 * np.count_nonzero(coarse) > len(coarse))
