@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import math
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.errors import FormatError, InputError, MissingExtraError
+from stiefelsync.io.photographs import inside, opened
 from stiefelsync.positions.units import are_normalised
 from stiefelsync.report.viewer import in_pixels
 
@@ -81,7 +81,7 @@ def find_images(folder: Path, names: Sequence[str]) -> dict[int, Path]:
             by_stem.setdefault(path.stem.casefold(), []).append(path)
     found = {}
     for i, name in enumerate(names):
-        exact = _inside(root, name)
+        exact = inside(root, name)
         alike = by_stem.get(Path(name).stem.casefold(), []) if Path(name).name == name else []
         if exact is not None:
             found[i] = exact
@@ -138,15 +138,12 @@ def take_pictures(
     left_out, unreadable, used = [], [], 0
     for i in [*wanted, *(i for i in by_object if i not in wanted)]:
         try:
-            with warnings.catch_warnings():
-                # A photograph of a hundred million pixels is unusual, not an attack.
-                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-                with Image.open(files[i]) as opened:
-                    sizes[i] = opened.size
-                    if i not in by_object:  # nobody needs the full resolution: decode a JPEG faster
-                        opened.draft("RGB", (side, side))
-                    image = opened.convert("RGB")
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            with opened(files[i]) as photograph:
+                sizes[i] = photograph.size
+                if i not in by_object:  # nobody needs the full resolution: decode a JPEG faster
+                    photograph.draft("RGB", (side, side))
+                image = photograph.convert("RGB")
+        except FormatError:
             sizes.pop(i, None)
             unreadable.append(i)
             continue
@@ -163,15 +160,6 @@ def take_pictures(
                 photographs[i] = uri
                 used += len(uri)
     return Pictures(photographs, sizes, patches, tuple(left_out), tuple(unreadable))
-
-
-def _inside(root: Path, name: str) -> Path | None:
-    """Return the file of that name if it exists and lies in the folder."""
-    try:
-        path = (root / name).resolve()
-        return path if path.is_relative_to(root) and path.is_file() else None
-    except (OSError, ValueError):  # a name too long or with a null character
-        return None
 
 
 def _patch(image: Image.Image, x: float, y: float) -> str:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+import warnings
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, InputError, MissingExtraError, unknown_name
+from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.base import names_of
+from stiefelsync.io.limits import lines, real, regular, whole
+from stiefelsync.io.photographs import inside, opened
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["MODELS", "Camera", "create"]
@@ -34,6 +38,7 @@ MODELS = {
 """COLMAP's number and the number of parameters of the camera models that can be given."""
 
 _UNKNOWN_FOCAL = 1.2  # of the larger side: what COLMAP itself begins with where nothing is known
+MOST_PIXELS = 2**31 - 1  # of a side
 _FILM = 36.0  # mm, the larger side of the film that focal lengths are quoted for
 _NORMALISED = 1.0  # OpenSfM's positions lie within half the larger side of the centre
 
@@ -160,8 +165,8 @@ def _given(path: Path) -> dict[str, Camera]:
         raise InputError(f"{path} does not exist")
     header = ["name", "model", "width", "height", "params"]
     cameras: dict[str, Camera] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.reader(file, strict=True)
+    with regular(path).open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(lines(file, path), strict=True)
         try:
             if next(rows, None) != header:
                 raise FormatError(f"{path}: the first line of a file of cameras is {','.join(header)}")
@@ -172,11 +177,14 @@ def _given(path: Path) -> dict[str, Camera]:
                 if row[1] not in MODELS:
                     raise unknown_name(f"camera model in {where}", row[1], MODELS)
                 try:
-                    width, height, params = int(row[2]), int(row[3]), tuple(float(word) for word in row[4].split())
+                    width, height, params = whole(row[2]), whole(row[3]), tuple(map(real, row[4].split()))
                 except ValueError:
                     raise FormatError(f"{where}: size and parameters of a camera are numbers") from None
-                if len(params) != MODELS[row[1]][1] or not np.isfinite(params).all() or min(width, height) < 1:
+                in_pixels = 1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS
+                if len(params) != MODELS[row[1]][1] or not np.isfinite(params).all() or not in_pixels:
                     raise FormatError(f"{where}: {row[1]} takes {MODELS[row[1]][1]} parameters and a size in pixels")
+                if row[0] in cameras:
+                    raise FormatError(f"{where}: there is a camera of {row[0]!r} before; one image has one camera")
                 cameras[row[0]] = Camera(row[1], width, height, params, True)
         except (csv.Error, UnicodeDecodeError) as error:
             raise FormatError(f"{path} is not a CSV file of UTF-8 text ({error})") from None
@@ -187,8 +195,9 @@ def _camera(name: str, given: dict[str, Camera], photos: Path | None, pixels: ND
     """Return the camera of an image: given, else from its photograph, else guessed from where its keypoints are."""
     if name in given or "*" in given:
         return given.get(name) or given["*"]
-    if photos is not None and (photos / name).is_file():
-        return _from_photo(photos / name)
+    photograph = None if photos is None else inside(photos, name)
+    if photograph is not None:
+        return _from_photo(photograph)
     if pixels is None:
         raise InputError(
             f"the positions are normalised, so the size of image {name!r} must be known: give cameras= (a CSV file) or "
@@ -208,18 +217,24 @@ def _guess(width: int, height: int, focal: float | None) -> Camera:
 
 def _from_photo(path: Path) -> Camera:
     """Return the camera of a photograph: its size, and its focal length if EXIF has that for 35 mm film."""
+    with opened(path) as photo:
+        width, height = photo.size
+        film = _film(photo)
+    if film is not None and not (np.isfinite(film) and film > 0):
+        warnings.warn(f"{path} says that its focal length is {film:g} mm; it is taken for unknown", stacklevel=2)
+        film = None
+    return _guess(width, height, None if film is None else film / _FILM * max(width, height))
+
+
+def _film(photo: Any) -> float | None:
+    """Return the focal length of a photograph in mm, as for 35 mm film, if EXIF has one; 0 is unknown there."""
+    from PIL import ExifTags
+
     try:
-        from PIL import ExifTags, Image
-    except ImportError:
-        raise MissingExtraError("reading sizes of photographs", "pillow", "report") from None
-    try:
-        with Image.open(path) as photo:
-            width, height = photo.size
-            film = photo.getexif().get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.FocalLengthIn35mmFilm)
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read as a photograph ({error})") from None
-    focal = float(film) / _FILM * max(width, height) if film else None
-    return _guess(width, height, focal)
+        found = photo.getexif().get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.FocalLengthIn35mmFilm)
+        return None if found is None or found == 0 else float(found)
+    except Exception:  # EXIF is damaged more often than photographs are
+        return None
 
 
 def _pixels(block: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
