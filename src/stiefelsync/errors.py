@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
     "ConvergenceWarning", "FormatError", "InputError", "MissingExtraError", "StiefelSyncError", "counted",
-    "unknown_name",
+    "unknown_name", "visible",
 ]  # fmt: skip
 
 
@@ -90,3 +91,24 @@ def counted(n: int, noun: str) -> str:
     """
     ending = "" if n == 1 else "es" if noun.endswith("ch") else "s"
     return f"{n:,} {noun}{ending}"
+
+
+# Control characters (of which a terminal takes some for commands), marks that turn the direction of writing, ends of
+# lines and paragraphs, and halves of surrogates.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which characters that cannot be seen, and that do something instead, stand as escapes.
+
+    All that is shown of a file, on a terminal, in a page or in an advice, goes through here: its names are a
+    stranger's.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[2Ja.jpg\n"))
+    \x1b[2Ja.jpg\n
+    >>> visible("Zürich · 東京 – ½")
+    'Zürich · 東京 – ½'
+    """
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)

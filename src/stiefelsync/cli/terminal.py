@@ -6,6 +6,7 @@ import codecs
 import io
 import json
 import math
+import re
 import shlex
 import shutil
 import sys
@@ -25,6 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stiefelsync.cli.standard_input import named
+from stiefelsync.errors import visible
 from stiefelsync.sync.method import Callback, Progress
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
 
 NAME = "stiefelsync"
 WIDTH = 120  # of tables that do not go to a terminal
+# What JSON leaves as it is and a terminal takes for commands, or for another direction; as escapes it says the same.
+_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _PLAINER = "stiefelsync.plainer"
 _ASCII = {"→": "->", "–": "-", "−": "-", "·": "-", "×": "x", "…": "...", "’": "'", "ᵀ": "'", "≤": "<=", "≥": ">="}
 
@@ -70,7 +74,7 @@ def show(*parts: RenderableType) -> None:
     """Print tables and lines on stdout."""
     console = _console(sys.stdout)
     for part in parts:
-        console.print(Text(named(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+        console.print(Text(visible(named(part))) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
 
 
 def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -81,18 +85,18 @@ def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:  # a document must say exactly what there is: as escapes, where letters are missing
         text = json.dumps(plain, indent=2, allow_nan=False)
-    typer.echo(text)
+    typer.echo(_UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def note(message: str) -> None:
     """Say something in passing, on stderr."""
-    _console(sys.stderr).print(Text(message, style="dim"), soft_wrap=True)
+    _console(sys.stderr).print(Text(visible(message), style="dim"), soft_wrap=True)
 
 
 def complain(kind: str, message: str) -> None:
     """Print an error or a warning on stderr, in one line as far as the message allows."""
     text = Text(f"{kind}: ", style="bold yellow" if kind == "warning" else "bold red")
-    _console(sys.stderr).print(text.append(named(message), style="not bold default"), soft_wrap=True)
+    _console(sys.stderr).print(text.append(visible(named(message)), style="not bold default"), soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Group:
@@ -101,8 +105,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     for n, name in enumerate(columns):
         made.add_column(name, justify="left" if n < left else "right", overflow="fold")
     for row in rows:
-        made.add_row(*map(escape, row))
-    return Group(Text(named(title), style="bold"), made)
+        made.add_row(*(escape(visible(cell)) for cell in row))
+    return Group(Text(visible(named(title)), style="bold"), made)
 
 
 def facts(title: str, pairs: Mapping[str, str]) -> Group:
@@ -111,8 +115,8 @@ def facts(title: str, pairs: Mapping[str, str]) -> Group:
     made.add_column(style="dim")
     made.add_column(overflow="fold")
     for name, value in pairs.items():
-        made.add_row(escape(name), escape(value))
-    return Group(Text(named(title), style="bold"), made)
+        made.add_row(escape(visible(name)), escape(visible(value)))
+    return Group(Text(visible(named(title)), style="bold"), made)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -158,10 +162,10 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callback | None]:
         yield None
         return
     with _bar() as bar:
-        task = bar.add_task(escape(title), total=None, count="", measures="")
+        task = bar.add_task(escape(visible(title)), total=None, count="", measures="")
 
         def update(state: Progress) -> None:
-            description = escape(f"{title} · {state.stage}")
+            description = escape(visible(f"{title} · {state.stage}"))
             if bar.tasks[0].description != description:
                 bar.reset(task, total=state.total, description=description)
             count = "" if state.total is None else f"{state.step:,}/{state.total:,}"
@@ -174,10 +178,10 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callback | None]:
 def track(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
     """Yield a function of the number of steps done and the name of the next that moves a bar on stderr."""
     with _bar() as bar:
-        task = bar.add_task(escape(title), total=total, count="", measures="")
+        task = bar.add_task(escape(visible(title)), total=total, count="", measures="")
 
         def update(step: int, name: str) -> None:
-            bar.update(task, completed=step, count=f"{step}/{total}", description=escape(f"{title} · {name}"))
+            bar.update(task, completed=step, count=f"{step}/{total}", description=escape(visible(f"{title} · {name}")))
 
         yield update
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync._version import __version__
-from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.errors import InputError, MissingExtraError, visible
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
@@ -205,7 +205,7 @@ def _data(
     bounds, counts = match_matrix(found)
     return {
         "adds": found.adds,
-        "names": list(names),
+        "names": [visible(name) for name in names],
         "matrix": {"bounds": bounds.tolist(), **{key: encode(value, "<u4") for key, value in counts.items()}},
         "pairs": pairs,
         "objects": pack_objects(found, used, pictures.sizes if pictures else {}),
@@ -274,7 +274,11 @@ def _template() -> Any:
         files("stiefelsync.report").joinpath(f"report.{ending}").read_text(encoding="utf-8")
         for ending in ("html.j2", "js", "css")
     )
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+
+    def shown(value: Any) -> Any:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown)
     environment.filters["number"] = "{:,}".format
     environment.globals |= {
         "version": __version__,
