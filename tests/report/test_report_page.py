@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stiefelsync.errors import InputError, MissingExtraError
+from stiefelsync.errors import InputError, MissingExtraError, visible
 from stiefelsync.matching.difference import difference
 from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.errors import visible
 from stiefelsync.report import render, write_report
 from stiefelsync.report.pictures import find_images, take_pictures
 from stiefelsync.sync.method import Outcome
