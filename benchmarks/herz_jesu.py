@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import Matchings, io, synchronise
-from stiefelsync.positions.duplicate_keypoints import merge_near
+from stiefelsync.positions.duplicate_keypoints import representatives
 from stiefelsync.positions.neighbours import neighbour_support
 
 THRESHOLD = 6.0  # pixels between a point and the true epipolar line of its match
@@ -70,7 +70,12 @@ def answers(matchings: Matchings) -> Iterator[tuple[str, Bools]]:
     yield "tracks, without positions", kept(matchings, themselves, matchings, method="tracks", neighbours=0, copies=0)
     yield "tracks, copies=0", kept(matchings, themselves, matchings, method="tracks", copies=0)
     yield "tracks", kept(matchings, themselves, matchings, method="tracks")
-    merged, stands = merge_near(matchings, NEAR)
+    assert matchings.coordinates is not None
+    stands = representatives(matchings.coordinates, matchings.sizes, matchings.endpoints, NEAR)
+    merged = Matchings.from_endpoints(
+        stands[matchings.endpoints], matchings.sizes, weights=matchings.weights, coordinates=matchings.coordinates,
+        one_to_many="repair",
+    )  # fmt: skip
     yield f"tracks, keypoints within {NEAR:g} px as one", kept(matchings, stands, merged, method="tracks")
 
 

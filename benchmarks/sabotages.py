@@ -38,7 +38,7 @@ SABOTAGES = (
     ("strict=True of the CSV reader", "io/csv_table.py", "delimiter=delimiter, strict=True", "delimiter=delimiter",
      "io/test_io_plain.py io/test_hostile.py"),
     ("order of the worst conflicts", "report/conflicts.py", "np.lexsort((which, -points, objects - points))",
-     "np.lexsort((which, objects - points))", "report/test_report_numbers.py report/test_report_page.py"),
+     "np.lexsort((which, objects - points))", "report/test_report_counts.py report/test_report_page.py"),
 )  # fmt: skip
 
 

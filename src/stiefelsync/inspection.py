@@ -15,7 +15,7 @@ from stiefelsync.positions.grid import resolution
 from stiefelsync.positions.units import NEAR, in_pixels
 from stiefelsync.sync.method import BY_POSITIONS
 from stiefelsync.sync.synchronise import synchronise
-from stiefelsync.sync.tracks.decisions import TracksDetails
+from stiefelsync.sync.tracks.details import TracksDetails
 
 __all__ = ["MIN_CYCLES", "NEAR", "Inspection", "inspect"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from stiefelsync import InputError, Matchings, datasets
 from stiefelsync.matching.graph import components
-from stiefelsync.positions.duplicate_keypoints import merge_near, representatives
+from stiefelsync.positions.duplicate_keypoints import representatives
 
 
 def literal_representatives(problem: Matchings, distance: float) -> list[int]:
@@ -27,6 +27,10 @@ def literal_representatives(problem: Matchings, distance: float) -> list[int]:
     return [s for s in stands if s is not None]
 
 
+def stands_for(problem: Matchings, distance: float) -> list[int]:
+    return representatives(problem.coordinates, problem.sizes, problem.endpoints, distance).tolist()
+
+
 @pytest.mark.parametrize("distance", [0.0, 0.5, 1.0, 2.5, 40.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_representatives_are_those_of_the_rule(distance: float, seed: int) -> None:
@@ -35,38 +39,25 @@ def test_representatives_are_those_of_the_rule(distance: float, seed: int) -> No
     at = rng.integers(0, 5, size=(problem.n_points, 2)) * 0.5  # many at the same distance, some at the same place
     problem = Matchings.from_pairs(problem.pairs(), problem.sizes, coordinates=at)
     expected = literal_representatives(problem, distance)
-    assert representatives(problem.coordinates, problem.sizes, problem.endpoints, distance).tolist() == expected
-    merged, stands = merge_near(problem, distance)
-    assert stands.tolist() == expected
-    moved = {tuple(sorted((expected[a], expected[b]))) for a, b in problem.endpoints.tolist()}
-    assert set(map(tuple, merged.endpoints.tolist())) <= moved
-    assert (merged.repair is None) == (len(moved) == problem.n_matches == merged.n_matches)
+    assert stands_for(problem, distance) == expected
 
 
 def test_points_without_a_position_stand_for_themselves() -> None:
     at = np.array([[0, 0], [np.nan, 0], [0, 0.1], [5, 5]])
     problem = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 1, 1], coordinates=at)
-    assert merge_near(problem, 9.0)[1].tolist() == [0, 1, 2, 3]
+    assert stands_for(problem, 9.0) == [0, 1, 2, 3]
 
 
 def test_near_points_are_merged_only_where_matches_connect_them() -> None:
     coordinates = np.array([[0, 0], [0, 1], [50, 0], [50, 1], [5, 5], [5, 50], [9, 9]])
     pairs = {(0, 1): [[0, 0], [2, 1]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}
     problem = Matchings.from_pairs(pairs, [4, 2, 1], coordinates=coordinates)
-    merged, stands = merge_near(problem, 2.0)
-    assert stands.tolist() == [0, 0, 2, 3, 4, 5, 6]
-    assert merged.pair(0, 2).tolist() == [[0, 0]]
-    assert merged.pair(0, 1).tolist() == [[0, 0], [2, 1]]
-    same, alone = merge_near(problem, 0.5)
-    assert same == problem
-    assert alone.tolist() == list(range(7))
+    assert stands_for(problem, 2.0) == [0, 0, 2, 3, 4, 5, 6]
+    assert stands_for(problem, 0.5) == list(range(7))
 
 
-def test_merging_near_points_needs_coordinates_and_a_distance() -> None:
-    problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1])
-    with pytest.raises(InputError, match="these matches have no coordinates"):
-        merge_near(problem, 1.0)
+def test_the_distance_is_a_number_of_pixels() -> None:
     placed = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], coordinates=np.zeros((2, 2)))
     for distance in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="it must be a number of pixels, 0 or more"):
-            merge_near(placed, distance)
+            stands_for(placed, distance)

@@ -14,7 +14,7 @@ from stiefelsync import io
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import render, write_report
-from stiefelsync.report.numbers import per_object
+from stiefelsync.report.counts import per_object
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise

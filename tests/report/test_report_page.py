@@ -24,7 +24,7 @@ from stiefelsync.report import render, write_report
 from stiefelsync.report.pictures import find_images, take_pictures
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
-from stiefelsync.sync.tracks.decisions import MatchesByRule, TracksDetails
+from stiefelsync.sync.tracks.details import MatchesByRule, TracksDetails
 
 NASTY = (
     "<script>alert(1)</script>",

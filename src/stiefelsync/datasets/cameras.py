@@ -53,7 +53,7 @@ class CameraScene:
 
 
 def cameras(
-    points: int | None = None, cameras: int = 20, *, rng: int | np.random.Generator | None = None
+    points: int | None = None, cameras: int = 20, *, rng: int | np.random.Generator | None = 0
 ) -> tuple[Matchings, Ints]:
     """Return descriptor matches among photographs of a castle, with coordinates, and the true labels.
 
@@ -89,7 +89,7 @@ def cameras(
 
 
 def camera_scene(
-    points: int | None = None, cameras: int = 20, *, rng: int | np.random.Generator | None = None
+    points: int | None = None, cameras: int = 20, *, rng: int | np.random.Generator | None = 0
 ) -> CameraScene:
     """Return the same problem as :func:`cameras` together with drawings of the photographs.
 

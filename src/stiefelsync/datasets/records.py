@@ -65,7 +65,7 @@ def records(
     present: float = 0.7,
     duplicates: float = 0.0,
     noise: float = 0.15,
-    rng: np.random.Generator | int | None = None,
+    rng: np.random.Generator | int | None = 0,
 ) -> LinkedRecords:
     """Draw recordings listed in several catalogues, and score pairs of their records as a linkage program does.
 

@@ -46,7 +46,7 @@ def twins(
     differ: float = 0.1,
     auc: float = 0.9,
     noise: float = _NOISE,
-    rng: int | np.random.Generator | None = None,
+    rng: int | np.random.Generator | None = 0,
 ) -> TwinScene:
     """Photograph two castles that look alike, in turn, match all photographs, and score the pairs.
 

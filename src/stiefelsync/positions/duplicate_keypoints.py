@@ -11,62 +11,10 @@ from scipy.spatial import cKDTree
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import connected
-from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["merge_near", "representatives"]
+__all__ = ["representatives"]
 
 Ints = NDArray[np.int64]
-
-
-def merge_near(matchings: Matchings, distance: float) -> tuple[Matchings, Ints]:
-    """Take points of one object for one if they are at most `distance` apart and matches lead from one to the other.
-
-    Such points are no contradiction worth breaking a track for; COLMAP's global mapper tolerates up to 10 pixels.
-    Points that no chain of matches connects stay apart however close they are.
-
-    Parameters
-    ----------
-    matchings
-        With coordinates.
-    distance
-        In pixels, 0 or more.
-
-    Returns
-    -------
-    merged : Matchings
-        On the same points, with every match moved to the points that stand for its ends. Where two matches of a point
-        into one object are left the heavier stays, the first of equal ones.
-    stands : (m,) int64
-        For each point the point that stands for it; no two points that one stands for are farther apart than
-        `distance`. After synchronising `merged`, an original match (a, b) is kept if the labels of ``stands[a]`` and
-        ``stands[b]`` agree.
-
-    Notes
-    -----
-    As :func:`representatives`.
-
-    Examples
-    --------
-    >>> coordinates = [[10, 10], [10.4, 10], [5, 5], [7, 7]]
-    >>> problem = Matchings.from_pairs(
-    ...     {(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 1, 1], coordinates=coordinates
-    ... )
-    >>> merged, stands = merge_near(problem, 1.0)
-    >>> stands.tolist(), merged.pair(0, 2).tolist()
-    ([0, 0, 2, 3], [[0, 0]])
-    """
-    if matchings.coordinates is None:
-        raise InputError("these matches have no coordinates; near points cannot be merged")
-    stands = representatives(matchings.coordinates, matchings.sizes, matchings.endpoints, distance)
-    merged = Matchings.from_endpoints(
-        stands[matchings.endpoints],
-        matchings.sizes,
-        weights=matchings.weights,
-        names=matchings.names,
-        coordinates=matchings.coordinates,
-        one_to_many="repair",
-    )
-    return merged, stands
 
 
 def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, distance: float) -> Ints:
@@ -74,7 +22,8 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
 
     Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
     that a chain of matches connects with it and that is no farther than `distance` from it and from all it stands for
-    already. So what is taken for one lies within `distance`, pair by pair.
+    already. So what is taken for one lies within `distance`, pair by pair. Points that no chain of matches joins stay
+    apart however close they are. COLMAP's global mapper tolerates points of a track up to 10 pixels apart.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.conflicts import Conflict, describe, worst_conflicts
-from stiefelsync.report.numbers import match_matrix, per_object, track_bins
+from stiefelsync.report.counts import match_matrix, per_object, track_bins
 from stiefelsync.report.summary import cards, facts, lead
 from stiefelsync.report.viewer import PairTable, choose_pairs, encode, pack_objects, pack_pairs
 from stiefelsync.sync.result import Synchronisation

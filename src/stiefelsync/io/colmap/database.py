@@ -61,7 +61,7 @@ def read(
         Verified or raw matches; None takes the verified ones if there are any.
     merge_px
         Take keypoints of one image no farther apart than this for one point where a chain of matches connects them,
-        as :func:`~stiefelsync.positions.duplicate_keypoints.merge_near` does.
+        as :func:`~stiefelsync.positions.duplicate_keypoints.representatives` says.
     """
     return load(path, one_to_many=one_to_many, source=source, merge_px=merge_px)[0]
 

@@ -17,7 +17,7 @@ from stiefelsync.positions.same_keypoint import lead_to_copies
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.clusters import pieces
-from stiefelsync.sync.tracks.decisions import TracksDetails
+from stiefelsync.sync.tracks.details import TracksDetails
 from stiefelsync.sync.tracks.grow import grow_from, number_tracks
 
 __all__ = ["Prepared", "check_ranges", "prepare", "tracks"]
@@ -93,7 +93,7 @@ def tracks(
     Notes
     -----
     The universe has as many points as tracks are found; the size asked for is not used. The details are
-    :class:`~stiefelsync.sync.tracks.decisions.TracksDetails`.
+    :class:`~stiefelsync.sync.tracks.details.TracksDetails`.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
 from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.clusters import Quotient, contract, merge_and_prune, pieces, singletons, untenable
-from stiefelsync.sync.tracks.decisions import account
+from stiefelsync.sync.tracks.details import account
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
@@ -80,7 +80,7 @@ def grow_tracks(
     -------
     Outcome
         Its labels are numbered from 0 by first point, -1 for points of no track. Its details are
-        :class:`~stiefelsync.sync.tracks.decisions.TracksDetails`: by which rule points were placed, what became of
+        :class:`~stiefelsync.sync.tracks.details.TracksDetails`: by which rule points were placed, what became of
         the matches, how many tracks were repaired and joined.
 
     Notes

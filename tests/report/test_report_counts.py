@@ -11,7 +11,7 @@ import pytest
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.conflicts import worst_conflicts
-from stiefelsync.report.numbers import match_matrix, per_object, track_bins
+from stiefelsync.report.counts import match_matrix, per_object, track_bins
 from stiefelsync.report.viewer import choose_pairs, pack_objects, pack_pairs
 from stiefelsync.sync.result import Synchronisation
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings
-from stiefelsync.sync.tracks.decisions import MatchesByRule, TracksDetails, account
+from stiefelsync.sync.tracks.details import MatchesByRule, TracksDetails, account
 
 FOUND = TracksDetails({"consistent": 5, "squares": 0}, MatchesByRule(9, 2, 1, 3, 4), 2, 1, 0, 0.1)
 PROBLEM = Matchings.from_labels([0, 0, 0], [1, 1, 1], names=["left", "middle", "right"])

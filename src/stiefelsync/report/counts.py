@@ -1,4 +1,4 @@
-"""What a report says of a difference, as plain numbers: nothing here knows of pages or pictures."""
+"""What a report says of a difference, as plain counts: nothing here knows of pages or pictures."""
 
 from __future__ import annotations
 
