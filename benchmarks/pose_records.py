@@ -14,7 +14,7 @@ from benchmarks.pose_databases import DATABASES
 
 __all__ = ["RECOMMENDED", "Cell", "controls", "load", "plot", "table", "verdicts"]
 
-RECOMMENDED = {"grid8": "refined", "jittered": "before"}
+RECOMMENDED = {"jittered": "before"}
 """The recipe that the guides recommend for a database, where it is not `sync`."""
 VERIFIED = ("verified", "rewired05", "rewired20", "ratio95")
 """Databases with a geometry of every pair: the program says that their matches can stay for the global mapper."""
@@ -155,7 +155,7 @@ def plot(known: Known, path: Path) -> None:
         "original": ("o", "tab:grey"),
         "at random": ("x", "tab:red"),
         "sync": ("s", "tab:blue"),
-        "refined": ("D", "tab:purple"),
+        "unrefined": ("D", "tab:purple"),
         "before": ("^", "tab:green"),
     }
     for axis, (scene, mapper) in zip(axes[0], panels, strict=True):
@@ -167,7 +167,7 @@ def plot(known: Known, path: Path) -> None:
                     if (cell.scene, cell.mapper, cell.recipe, cell.database) == (scene, mapper, recipe, database)
                 ]
                 at = [place + 0.16 * (offset - 2)] * len(values)
-                label = {"before": "before verification", "refined": "sync, refined"}.get(recipe, recipe)
+                label = {"before": "before verification", "unrefined": "sync, refine=false"}.get(recipe, recipe)
                 axis.scatter(at, values, marker=marker, color=colour, label="" if place else label, s=26, alpha=0.8)
         axis.set_xticks(range(len(databases)), databases, rotation=45, ha="right")
         axis.set_title(f"{scene}, {mapper}")

@@ -84,15 +84,15 @@ def verified_again(source: Path, path: Path, cell: Cell) -> None:
 
 
 def cleaned(source: Path, path: Path, cell: Cell, **options: Any) -> None:
-    """Clean the verified matches."""
+    """Clean the verified matches, and move keypoints that lie on a grid."""
     problem = io.read(source, source=VERIFIED)
     io.write(synchronise(problem, method="tracks", **options), path, like=source, source=VERIFIED)
 
 
-def refined(source: Path, path: Path, cell: Cell) -> None:
-    """Clean the verified matches, and move keypoints that lie on a grid."""
+def unrefined(source: Path, path: Path, cell: Cell) -> None:
+    """Clean the verified matches, and leave keypoints where they are."""
     problem = io.read(source, source=VERIFIED)
-    io.write(synchronise(problem, method="tracks"), path, like=source, source=VERIFIED, refine=True)
+    io.write(synchronise(problem, method="tracks"), path, like=source, source=VERIFIED, refine=False)
 
 
 def before(source: Path, path: Path, cell: Cell, **options: Any) -> None:
@@ -128,7 +128,7 @@ Recipe = Callable[[Path, Path, Cell], None]
 RECIPES: dict[str, Recipe] = {
     "original": original,
     "sync": cleaned,
-    "refined": refined,
+    "unrefined": unrefined,
     "before": before,
     "verified again": verified_again,
     "union-find": union_find,
@@ -288,7 +288,7 @@ def refinements(data: Path) -> None:
     for scene, neighbours, mapper in product(("fountain", "entry"), (4, 8, 16, 32), MAPPERS):
         by = partial(refine_positions, neighbours=neighbours)
         with patch("stiefelsync.io.colmap.positions.refine_positions", by):
-            figures = run(data, Cell(scene, "grid8", "refined", mapper, 0))
+            figures = run(data, Cell(scene, "grid8", "sync", mapper, 0))
         print(scene, mapper, f"{neighbours} neighbours: {figures['auc1']:.3f}", flush=True)
 
 

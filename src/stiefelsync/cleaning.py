@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,19 @@ from numpy.typing import NDArray
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
-from stiefelsync.io.dispatch import load, read, write_content
+from stiefelsync.io.dispatch import as_path, load, read, write_content
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
+from stiefelsync.io.pair_scores import read_pair_scores
 from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
+from stiefelsync.matching.left_out import are_among, pairs_to_drop
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report import page
 from stiefelsync.sync.changes import carry_over
 from stiefelsync.sync.choose import PRESETS, Reason, choose_method, moves_alike
+from stiefelsync.sync.longest import keep_longest
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS, Callback, Method, Outcome, find_method
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
@@ -122,6 +125,10 @@ def clean(
     to: str | None = None,
     like: Name | None = None,
     add: bool | None = None,
+    pairs: Name | None = None,
+    drop_images: Sequence[str] = (),
+    drop_pairs: Sequence[tuple[str, str]] = (),
+    keep_tracks: int | None = None,
     certificate: bool = False,
     force: bool = False,
     rng: np.random.Generator | int | None = 0,
@@ -153,6 +160,14 @@ def clean(
         File to write a changed copy of, for formats that are written so; the input by default.
     add
         Whether matches are written that the original does not have. None: as usual for the format.
+    pairs
+        A CSV file with the columns ``image_a,image_b,score``: probabilities by somebody else (Doppelgangers, a
+        retrieval system) that two images show the same place. Then the method is "tracks". Pairs that scores and third
+        images speak against are left out; those judged otherwise than scored are among the figures and on the page.
+    drop_images, drop_pairs
+        Names of images, and pairs of them, whose matches do not count and are not written.
+    keep_tracks
+        Only so many tracks are kept, the longest and surest.
     certificate
         Whether to compute an upper bound of the objective, which may take longer than the rest.
     force
@@ -180,15 +195,26 @@ def clean(
     (2, 1, 3)
     """
     began = time.perf_counter()
+    if pairs is not None and method is None:
+        method = BY_POSITIONS
     chosen = _chosen(DEFAULT if method is None else method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
-        outputs=[report, plot], reads=[images, start], force=force,
+        outputs=[report, plot], reads=[images, start, pairs], force=force,
     )  # fmt: skip
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
-    given = route.options["other"]
+    given = dict(route.options["other"])
     problem, original = load(route.source, route.reader, **route.options["read"])
+    barred = pairs_to_drop(problem, drop_images, drop_pairs)
+    if len(barred):
+        problem = problem.keep(~are_among(problem.pair_objects, barred)[problem.match_pairs])
+        if not problem.n_matches:
+            raise InputError("no match is left without these images and pairs", setting="drop_images")
+    if pairs is not None:
+        if "prior" not in chosen.options:
+            raise InputError(f"method {chosen.name!r} takes no scores of pairs; use method='tracks'", setting="method")
+        given["prior"] = read_pair_scores(as_path(pairs), problem)
     unasked = False
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given)
@@ -197,11 +223,16 @@ def clean(
         first = None if start is None else _labels(Path(start), problem)
         unasked = choice.reason is Reason.POSITIONS
         result = synchronise(problem, universe, method=choice.method, start=first, rng=rng, callback=callback, **given)
+    if keep_tracks is not None:
+        result = keep_longest(result, keep_tracks)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
         trust = None if found.labels is None else lambda: result.point_confidence
-        content = Content(found.matches_after, found.labels, adds, original, trust)
+        after = found.matches_after
+        if len(barred):  # of these nothing is written that would follow, either
+            after = after.keep(~are_among(after.pair_objects, barred)[after.match_pairs])
+        content = Content(after, found.labels, adds, original, trust, barred)
         written = write_content(content, staged[route.target], route.writer, like=route.model, **route.options["write"])
         counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
         if drawn is not None:

@@ -31,6 +31,7 @@ from stiefelsync.cli.options import (
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
+from stiefelsync.io.pair_scores import read_pairs
 from stiefelsync.sync.method import METHODS
 
 __all__ = ["run"]
@@ -56,6 +57,22 @@ def run(
         bool,
         typer.Option("--before-verification", help="COLMAP: clean the raw matches; pycolmap, if there, verifies them."),
     ] = False,
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", help="Scores of pairs by somebody else: CSV file, image_a,image_b,score (0 to 1)."),
+    ] = None,
+    drop_images: Annotated[
+        list[str],
+        typer.Option("--drop-images", metavar="NAME", help="Image whose matches do not count; may be repeated."),
+    ] = [],  # noqa: B006  typer copies it
+    drop_pairs: Annotated[
+        Path | None,
+        typer.Option("--drop-pairs", help="File of pairs whose matches do not count: two names on every line."),
+    ] = None,
+    keep_tracks: Annotated[
+        int | None,
+        typer.Option("--keep-tracks", metavar="N", min=1, help="Keep only so many tracks, the longest and surest."),
+    ] = None,
     option: Options = [],  # noqa: B006  typer copies it
     start: Annotated[
         Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
@@ -90,7 +107,9 @@ def run(
         done = clean(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
-            start=start, client=client,
+            start=start, client=client, pairs=pairs, drop_images=drop_images,
+            drop_pairs=() if drop_pairs is None else read_pairs(drop_pairs),
+            keep_tracks=keep_tracks,
             **({"before_verification": True} if before_verification else {}) | parse_options(option, features),
         )  # fmt: skip
     if json:

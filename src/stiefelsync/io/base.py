@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.limits import regular
 from stiefelsync.matching.graph import components, conflicts
+from stiefelsync.matching.left_out import are_among
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
@@ -41,6 +42,8 @@ class Content:
         What the reader of the file kept for writing a changed copy of it, if anything.
     confidence
         Returns the confidence of the track of every point, (m,), NaN where unknown, for writers that hold it.
+    barred : (B, 2) int64
+        Pairs of objects i < j of which no match is to be written, whatever the labels say.
     """
 
     matchings: Matchings
@@ -48,12 +51,14 @@ class Content:
     add: bool = True
     original: object = None
     confidence: Callable[[], NDArray[np.float64]] | None = None
+    barred: Labels = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     def holds(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for every row of `ends`, (n, 2) global point indices, whether the answer matches the two."""
         if self.labels is not None:
             a, b = self.labels[ends].T
-            return np.asarray((a == b) & (a >= 0))
+            held = np.asarray((a == b) & (a >= 0))
+            return held & ~are_among(self.matchings.point_objects[ends], self.barred) if len(self.barred) else held
         key = np.array([self.matchings.n_points, 1])
         return np.isin(ends @ key, self.matchings.match_keys)
 

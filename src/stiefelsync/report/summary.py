@@ -77,6 +77,11 @@ def facts(
         listed.append(("Removed", f"{unlike:,} move unlike their neighbours, {others}{third}"))
     if hopeless := figures.get("hopeless_pairs"):
         listed.append(("Pairs doubtful as a whole", ", ".join(f"{a} – {b}" for a, b in hopeless)))
+    if left_out := figures.get("pairs_left_out"):
+        listed.append(("Pairs left out by scores", ", ".join(f"{a} – {b}" for a, b in left_out)))
+    if disputed := figures.get("disputed_pairs"):
+        said = (f"{a} – {b} (scored {given:.2f}, judged {found:.2f})" for a, b, given, found in disputed)
+        listed.append(("Pairs judged otherwise than scored", ", ".join(said)))
     return listed
 
 

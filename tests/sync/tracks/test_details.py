@@ -51,7 +51,15 @@ def test_what_is_said_of_it() -> None:
     figures = FOUND.figures(PROBLEM)
     assert figures == {
         "points_by_rule": {"consistent": 5, "squares": 0},
-        "matches_by_rule": {"consistent": 9, "kept": 2, "removed": 1, "unsupported": 3, "doubtful": 4, "copies": 0},
+        "matches_by_rule": {
+            "consistent": 9,
+            "kept": 2,
+            "removed": 1,
+            "unsupported": 3,
+            "doubtful": 4,
+            "copies": 0,
+            "scored": 0,
+        },
         "rules": "points: 5 where no matches contradict each other, 0 in no track; matches removed:"
         " 1 contradicting the tracks, 3 moving unlike their neighbours, 4 doubtful",
     }

@@ -251,7 +251,9 @@ def _fitted(content: Content, images: Images, like: Path) -> Content:
         labels = np.full(int(images.sizes.sum()), -1, dtype=np.int64)
         labels[np.arange(given.n_points) + shift] = content.labels
     objects = place[given.pair_objects][given.match_pairs]
-    return replace(content, matchings=Matchings.from_arrays(objects, given.indices, images.sizes), labels=labels)
+    barred = np.sort(place[content.barred], axis=1)
+    fitted = Matchings.from_arrays(objects, given.indices, images.sizes)
+    return replace(content, matchings=fitted, labels=labels, barred=barred)
 
 
 def _changes(

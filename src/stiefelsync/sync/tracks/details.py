@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from stiefelsync.errors import counted
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Details
+from stiefelsync.sync.tracks.scored_pairs import ScoredPairs
 
 __all__ = ["MatchesByRule", "TracksDetails", "account"]
 
@@ -37,6 +39,8 @@ class MatchesByRule:
     copies
         Not kept because a track holds one point of an object, and they lead to another copy of the same keypoint, found
         twice or in the next cell of a grid.
+    scored
+        Not kept because they belong to pairs of objects that scores speak against.
     """
 
     consistent: int
@@ -45,6 +49,7 @@ class MatchesByRule:
     unsupported: int = 0
     doubtful: int = 0
     copies: int = 0
+    scored: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +73,11 @@ class TracksDetails(Details):
         Pairs of objects so many matches of which are wrong that none is kept.
     by_positions
         Whether matches were judged by their neighbours: positions are known, and neighbours move alike.
+    left_out
+        Pairs of objects that were left out, given a prior on pairs.
+    disputed
+        Pairs of which prior and third objects make different things: both objects, and the probabilities that they are
+        of the same thing by the prior and after all.
     """
 
     points_by_rule: Mapping[str, int]
@@ -78,6 +88,27 @@ class TracksDetails(Details):
     wrong: float
     hopeless: tuple[tuple[int, int], ...] = ()
     by_positions: bool = False
+    left_out: tuple[tuple[int, int], ...] = ()
+    disputed: tuple[tuple[int, int, float, float], ...] = ()
+
+    def with_pairs(self, judged: ScoredPairs, matchings: Matchings, left: int, kept: int) -> TracksDetails:
+        """Return what is told of a problem of which so many matches were left by scores of pairs.
+
+        Of the others `kept` agree with the tracks all the same.
+        """
+        pairs, gone = matchings.pair_objects, matchings.n_matches - left - kept
+        rule = self.matches_by_rule
+        odds = np.stack([expit(judged.given), expit(judged.believed)], axis=1)
+        return replace(
+            self,
+            matches_by_rule=replace(rule, scored=gone, kept=rule.kept + kept),
+            wrong=(self.wrong * left + gone) / matchings.n_matches,
+            left_out=tuple((int(i), int(j)) for i, j in pairs[judged.believed <= 0]),
+            disputed=tuple(
+                (int(i), int(j), float(before), float(after))
+                for (i, j), (before, after) in zip(pairs[judged.disputed], odds[judged.disputed], strict=True)
+            ),
+        )
 
     def figures(self, problem: Matchings) -> dict[str, Any]:
         """Return the numbers by rule, the hopeless pairs by name, and all of it in one line under "rules".
@@ -100,16 +131,28 @@ class TracksDetails(Details):
             "to another copy of a keypoint": matches.copies,
             "moving unlike their neighbours": matches.unsupported,
             "doubtful": matches.doubtful,
+            "of pairs that scores speak against": matches.scored,
         }
         if any(reasons.values()):
             said.append("matches removed: " + ", ".join(f"{n:,} {why}" for why, n in reasons.items() if n))
         if pairs:
             shown = ", ".join(f"{a}–{b}" for a, b in pairs[:_MOST_NAMES]) + (" …" if len(pairs) > _MOST_NAMES else "")
             said.append(f"{counted(len(pairs), 'pair')} doubtful as a whole: {shown}")
+        scored: dict[str, Any] = {}
+        if self.left_out or self.disputed:
+            scored = {
+                "pairs_left_out": [[called[i], called[j]] for i, j in self.left_out],
+                "disputed_pairs": [[called[i], called[j], given, found] for i, j, given, found in self.disputed],
+            }
+            said.append(
+                f"{counted(len(self.left_out), 'pair')} left out by scores, "
+                f"{counted(len(self.disputed), 'pair')} judged otherwise than scored"
+            )
         return {
             "points_by_rule": dict(self.points_by_rule),
             "matches_by_rule": asdict(self.matches_by_rule),
             **({"hopeless_pairs": pairs} if pairs else {}),
+            **scored,
             "rules": "; ".join(said),
         }
 

@@ -1,0 +1,119 @@
+"""Scores of pairs by somebody else: read, believed or not, and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import logit
+
+from stiefelsync import Matchings, clean, datasets, io, score, synchronise
+from stiefelsync.errors import FormatError, InputError
+from stiefelsync.io.pair_scores import read_pair_scores
+from stiefelsync.sync.tracks.scored_pairs import prior_of
+
+NAMES = ["a.jpg", "b.jpg", "c.jpg"]
+THREE = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1], names=NAMES)
+
+
+@pytest.mark.parametrize("cameras", [10, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_look_alikes_are_told_apart_by_scores(cameras: int, seed: int) -> None:
+    scene = datasets.twins(cameras, rng=seed)
+    problem, prior = scene.matchings, logit(scene.scores)
+    without = score(synchronise(problem, method="tracks").labels, scene.truth).fscore
+    answer = synchronise(problem, method="tracks", prior=prior)
+    assert without < 0.8
+    assert score(answer.labels, scene.truth).fscore >= 0.95
+    details = answer.outcome.details
+    assert sum(vars(details.matches_by_rule).values()) == problem.n_matches
+    kept = details.matches_by_rule.consistent + details.matches_by_rule.kept
+    assert kept == answer.kept.sum()
+    assert details.wrong == pytest.approx(1 - kept / problem.n_matches)
+    # Pairs that were scored wrongly are named, with what was said and what is believed.
+    apart = {(i, j) for i, j in problem.pair_objects.tolist() if scene.castle[i] != scene.castle[j]}
+    assert len(set(details.left_out) ^ apart) <= 0.01 * len(scene.scores)
+    place = {pair: p for p, pair in enumerate(map(tuple, problem.pair_objects.tolist()))}
+    assert 0.05 < len(details.disputed) / len(scene.scores) < 0.35
+    for i, j, given, found in details.disputed:
+        assert given == pytest.approx(scene.scores[place[i, j]])
+        assert (given < 0.5) == (found > 0.5)
+    figures = answer.as_dict()
+    assert len(figures["disputed_pairs"]) == len(details.disputed)
+    assert figures["disputed_pairs"][0][0] == problem.names[details.disputed[0][0]]
+    assert "judged otherwise than scored" in figures["rules"]
+
+
+def test_a_prior_by_pair_or_by_objects() -> None:
+    assert prior_of(THREE, [1, 2, 3]).tolist() == [1, 2, 3]
+    assert prior_of(THREE, {(2, 1): 3, (0, 1): -1.5}).tolist() == [-1.5, 0, 3]
+    only = synchronise(THREE, method="tracks", prior={(0, 2): -4, (1, 2): -4})
+    assert only.labels.tolist() == [0, 0, -1]
+
+
+@pytest.mark.parametrize(("prior", "message"), [
+    ({(0, 3): 1.0}, "names the objects 0 and 3; they are 0 to 2"),
+    ({(0, 0): 1.0}, "names the objects 0 and 0"),
+    ({5: 1.0}, "not two objects and a number"),
+    ({(0, 1): "x"}, "not two objects and a number"),
+    ("scores.csv", "log-odds of pairs of objects, got str"),
+    ([1.0], "one finite number per pair"),
+    ([-9.0, -9.0, -9.0], "turned round"),
+])  # fmt: skip
+def test_a_prior_that_cannot_be_is_refused(prior: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        synchronise(THREE, method="tracks", prior=prior)
+
+
+def test_scores_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("image_a,image_b,score\nb.jpg,a.jpg,0.75\n\na.jpg,c.jpg,0\n")
+    found = read_pair_scores(path, THREE)
+    assert list(found) == [(0, 1), (0, 2)]
+    np.testing.assert_allclose(list(found.values()), [np.log(3), logit(0.001)])
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), [
+    ("", FormatError, "the first line of a file of scores is image_a,image_b,score"),
+    ("a,b,c\n", FormatError, "the first line"),
+    ("image_a,image_b,score\n", FormatError, "holds no scores"),
+    ("image_a,image_b,score\na.jpg,b.jpg\n", FormatError, "line 2: 2 columns where 3 are expected"),
+    ("image_a,image_b,score\na.jpg,d.jpg,1\n", InputError, "there is no image 'd.jpg'"),
+    ("image_a,image_b,score\na.jpg,a.jpg,1\n", FormatError, "paired with itself"),
+    ("image_a,image_b,score\na.jpg,b.jpg,1\nb.jpg,a.jpg,0\n", FormatError, "line 3: .* has a score already"),
+    ("image_a,image_b,score\na.jpg,b.jpg,1_0\n", FormatError, "is not a number"),
+    ("image_a,image_b,score\na.jpg,b.jpg,nan\n", FormatError, "no probability between 0 and 1"),
+    ("image_a,image_b,score\na.jpg,b.jpg,12\n", FormatError, "no probability between 0 and 1"),
+    ('image_a,image_b,score\n"a.jpg"x,b.jpg,1\n', FormatError, "not a CSV file"),
+])  # fmt: skip
+def test_scores_that_cannot_be_are_refused(tmp_path: Path, text: str, kind: type, message: str) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    with pytest.raises(kind, match=message):
+        read_pair_scores(path, THREE)
+    with pytest.raises(InputError, match="does not exist"):
+        read_pair_scores(tmp_path / "none.csv", THREE)
+
+
+def test_clean_takes_scores_and_tells_of_disputes(tmp_path: Path) -> None:
+    scene = datasets.twins(10, rng=0)
+    problem = scene.matchings
+    io.write(problem, tmp_path / "matches.npz")
+    rows = [
+        f"{problem.names[i]},{problem.names[j]},{p:.4f}"
+        for (i, j), p in zip(problem.pair_objects.tolist(), scene.scores, strict=True)
+    ]
+    scores = tmp_path / "scores.csv"
+    scores.write_text("\n".join(["image_a,image_b,score", *rows]))
+    done = clean(tmp_path / "matches.npz", tmp_path / "out.npz", pairs=scores, report=tmp_path / "page.html")
+    assert done.result.method == "tracks"
+    assert score(done.result.labels, scene.truth).fscore >= 0.95
+    disputed = done.as_dict()["disputed_pairs"]
+    text = (tmp_path / "page.html").read_text()
+    assert "Pairs judged otherwise than scored" in text
+    assert f"{disputed[0][0]} – {disputed[0][1]} (scored {disputed[0][2]:.2f}" in text
+    with pytest.raises(InputError, match="takes no scores of pairs"):
+        clean(tmp_path / "matches.npz", tmp_path / "other.npz", pairs=scores, method="fast")
+    with pytest.raises(InputError, match="input"):
+        clean(tmp_path / "matches.npz", scores, pairs=scores, to="npz", force=True)
