@@ -73,6 +73,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pycolmap.synthesize_dataset(options, database)
     for name in io.read(folder / "database.db").names or ():
         image.new("RGB", (1024, 768), "grey").save(folder / "photos" / name)
+    first, second, third = (io.read(folder / "database.db").names or ())[:3]
+    (folder / "scores.csv").write_text(f"image_a,image_b,score\n{first},{second},0.93\n{first},{third},0.18\n")
+    (folder / "pairs.txt").write_text(f"{first} {third}\n")
     io.write(synchronise(io.read(folder / "database.db")), folder / "clean.db", like=folder / "database.db")
     h5py = pytest.importorskip("h5py", reason="the pages' files of hloc are made by h5py")
     named = Matchings.from_pairs(problem.pairs(), problem.sizes, names=[f"{i}.jpg" for i in range(problem.n_objects)])
