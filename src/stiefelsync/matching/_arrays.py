@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
+from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import (
     Repair,
@@ -23,7 +24,6 @@ from stiefelsync.matching._canonical import (
     check_sizes,
     check_weights,
 )
-from stiefelsync.matching.kernels import call
 from stiefelsync.matching.records import Records
 
 __all__ = ["MatchArrays"]
@@ -179,10 +179,8 @@ class MatchArrays:
         """
         given = np.ascontiguousarray(as_labels(labels, self.n_points), np.int64)
         ends, agree = self.endpoints, np.empty(self.n_matches, dtype=bool)
-        if call("find_agreeing", ends, len(ends), given, agree):
-            return agree
-        a, b = given[ends].T
-        return np.asarray((a == b) & (a >= 0))
+        call("find_agreeing", ends, len(ends), given, agree)
+        return agree
 
     def shared_with(self, other: MatchArrays) -> Bools:
         """Return which matches `other`, among objects of the same sizes, has too; shape (M,).

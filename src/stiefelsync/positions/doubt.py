@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError
-from stiefelsync.matching.kernels import call
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.need import expendable
 
@@ -32,7 +32,6 @@ _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3
 _CELLS = 4096  # of support, to sort few
 _PRIOR = 1.0  # contradictions added to those found and those expected, so that few matches say little
 _MOST = 2**30  # matches whose ends 32 bits can count
-_LOOKUPS_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
 
     Notes
     -----
-    O(Σ (deg x + deg y) log M) over the matches (x, y), in chunks.
+    O(Σ (deg x + deg y)) over the matches (x, y).
 
     Examples
     --------
@@ -102,49 +101,16 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
+    if matchings.n_matches >= _MOST:
+        raise InputError(
+            f"{matchings.n_matches:,} matches are more than the {_MOST - 1:,} that third objects can be asked about"
+        )
     found, every = np.zeros((3, matchings.n_matches), dtype=np.int32), np.ones(matchings.n_matches, dtype=bool)
     count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
     sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
     given = matchings.pair_objects, matchings.pair_start, matchings.endpoints, count, wanted
-    if matchings.n_matches < _MOST and call("ask_witnesses", *sizes, *map(np.ascontiguousarray, given), *found):
-        return Witnesses(*found)
-    plain = _ask_plainly(matchings if kept is None else matchings.keep(count))
-    found[:, count] = plain.agree, plain.differ, plain.silent
-    return Witnesses(*(found * wanted))
-
-
-def _ask_plainly(matchings: Matchings) -> Witnesses:
-    """Do what :func:`witnesses` does without the kernel."""
-    k, M, ends = max(matchings.n_objects, 1), matchings.n_matches, matchings.endpoints
-    objects = matchings.point_objects.astype(np.int64)
-    key = np.concatenate([ends[:, 0] * k + objects[ends[:, 1]], ends[:, 1] * k + objects[ends[:, 0]]])
-    order = np.argsort(key, kind="stable")
-    key, partner = key[order], np.concatenate([ends[:, 1], ends[:, 0]])[order]
-    degree = np.bincount(ends.ravel(), minlength=matchings.n_points)
-    start = np.cumsum(degree) - degree
-    compared = np.sort(np.sort(matchings.pair_objects.astype(np.int64), axis=1) @ np.array([k, 1]))
-    agree, differ, silent = (np.zeros(M, dtype=np.int32) for _ in range(3))
-    for one in (0, 1):
-        # Every third object with a partner of both points is met from either side; it is counted from the first. Sorted
-        # by the other point, neighbouring questions are about neighbouring places.
-        by = np.argsort(ends[:, 1 - one], kind="stable")
-        x, y = ends[by, one], ends[by, 1 - one]
-        for rows in _chunks(degree[x]):
-            which, at = _ranges(start[x[rows]], degree[x[rows]])
-            third, end = partner[at], y[rows][which]
-            other = np.flatnonzero(third != end)
-            which, third, end = which[other], third[other], end[other]
-            place, there = _find(key, end * k + objects[third])
-            ours, n = by[rows], rows.stop - rows.start
-            if not one:
-                same = there & (partner[place] == third)
-                agree[ours] += np.bincount(which[same], minlength=n)
-                differ[ours] += np.bincount(which[there & ~same], minlength=n)
-            alone = np.flatnonzero(~there)
-            a, b = objects[end[alone]], objects[third[alone]]
-            known = _find(compared, np.minimum(a, b) * k + np.maximum(a, b))[1]
-            silent[ours] += np.bincount(which[alone[known]], minlength=n)
-    return Witnesses(agree, differ, silent)
+    call("ask_witnesses", *sizes, *map(np.ascontiguousarray, given), *found)
+    return Witnesses(*found)
 
 
 def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0, estimates: bool = True) -> Doubt:
@@ -258,8 +224,7 @@ def _ask(matchings: Matchings, kept: Bools, support: Floats, odds: Floats, which
     """Lower the odds of some matches by the third objects that confirm them; return which of them any could, (M,)."""
     # Beyond a thousand that is zero, and infinite odds times zero.
     asked, lower = witnesses(matchings, kept, which), 0.5 ** np.arange(1001)
-    if not call("lower_odds", len(odds), asked.agree, 1000, lower, odds):
-        odds *= lower.take(np.minimum(asked.agree, 1000))
+    call("lower_odds", len(odds), asked.agree, 1000, lower, odds)
     return np.asarray(kept & np.isfinite(support) & (asked.agree | asked.differ | asked.silent).astype(bool))
 
 
@@ -273,18 +238,15 @@ def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, In
     """Return how many of some of every pair's matches are wrong by these odds, and how many they are; both (P,)."""
     P = len(matchings.pair_objects)
     sums, counts = np.zeros(P), np.zeros(P, dtype=np.int64)
-    if not call("sum_probabilities", P, matchings.pair_start, odds, which, sums, counts):
-        sums[:] = np.bincount(matchings.match_pairs, np.where(which, 1 - 1 / (1 + odds), 0.0), P)
-        counts[:] = np.add.reduceat(which, matchings.pair_start[:-1], dtype=np.int64)
+    call("sum_probabilities", P, matchings.pair_start, odds, which, sums, counts)
     return sums, counts
 
 
 def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
     """Return the odds of every match of being wrong if no third object speaks, infinite if not kept; shape (M,)."""
-    odds, known = np.empty(len(kept)), (matchings.pair_start, level, _UNCAUGHT * rates, surprise)
-    if call("spread_odds", len(surprise), *known, kept, odds):
-        return odds
-    return np.where(kept, known[2].take(level) * surprise[matchings.match_pairs], np.inf)
+    odds = np.empty(len(kept))
+    call("spread_odds", len(surprise), matchings.pair_start, level, _UNCAUGHT * rates, surprise, kept, odds)
+    return odds
 
 
 def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, Floats, Floats] | None:
@@ -313,8 +275,7 @@ def _due(matchings: Matchings, level: Levels, expected: Floats) -> Floats:
     """Return the sums of what is expected of the levels of every pair's matches, shape (P,)."""
     P = len(matchings.pair_objects)
     sums = np.zeros(P)
-    if not call("sum_levels", P, matchings.pair_start, level, expected, sums):
-        sums[:] = np.bincount(matchings.match_pairs, expected.take(level), P)
+    call("sum_levels", P, matchings.pair_start, level, expected, sums)
     return sums
 
 
@@ -325,13 +286,7 @@ def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tupl
     """
     M, n = len(support), len(borders) + 1
     level, counts = np.zeros(M, dtype=np.uint8), np.zeros((n + 2, 2, 2), dtype=np.int64)
-    if call("grade_matches", M, support, n - 1, borders, speak, kept, level, counts):
-        return level, counts
-    for least in borders.tolist():  # quicker than a search for every one
-        level += support >= least
-    np.putmask(level, ~(support > 0), n)
-    np.putmask(level, ~np.isfinite(support), n + 1)
-    counts += np.bincount(4 * level + np.uint8(2) * speak + ~kept, minlength=4 * n + 8).reshape(n + 2, 2, 2)
+    call("grade_matches", M, support, n - 1, borders, speak, kept, level, counts)
     return level, counts
 
 
@@ -347,17 +302,14 @@ def _quantiles(support: Floats) -> Floats:
     some = np.sort(support.compress(near.take(cell)))
     a, b = some[ranks - np.cumsum(np.where(near, 0, count))[cells]]
     rest = place - low
-    # As NumPy does, bit for bit.
-    return np.asarray(np.where(rest < 0.5, a + (b - a) * rest, b - (b - a) * (1 - rest)))
+    return np.asarray(a + (b - a) * rest)
 
 
 def _others(matchings: Matchings, kept: Bools) -> Bools:
     """Return which matches join two points that both have other matches among those kept, shape (M,)."""
     others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
-    if call("have_others", len(kept), matchings.endpoints, kept, degree, others):
-        return others
-    counts = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)[matchings.endpoints]
-    return np.asarray(np.minimum(counts[:, 0], counts[:, 1]) > kept)
+    call("have_others", len(kept), matchings.endpoints, kept, degree, others)
+    return others
 
 
 def _contradicted(lost: Ints, all_: Ints) -> Floats:
@@ -372,24 +324,3 @@ def _contradicted(lost: Ints, all_: Ints) -> Floats:
             last = shares.pop()
             shares[-1] = [a + b for a, b in zip(shares[-1], last, strict=True)]
     return np.repeat([min(one / of, 0.99) for one, of, _ in shares], [int(count) for *_, count in shares])
-
-
-def _ranges(start: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Return the numbers of the ranges ``start[t], …, start[t] + counts[t] - 1`` and their entries, concatenated."""
-    which = np.repeat(np.arange(len(counts)), counts)
-    return which, (start - np.cumsum(counts) + counts)[which] + np.arange(len(which))
-
-
-def _find(keys: Ints, wanted: Ints) -> tuple[Ints, Bools]:
-    """Return where each number would stand among sorted ones, and whether it is there."""
-    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    return place, keys[place] == wanted
-
-
-def _chunks(counts: Ints) -> list[slice]:
-    """Split rows into runs of about `_LOOKUPS_PER_CHUNK` counts each."""
-    if not len(counts):
-        return []
-    before = np.cumsum(counts) - counts
-    starts = np.flatnonzero(np.diff(before // _LOOKUPS_PER_CHUNK, prepend=-1)).tolist()
-    return [slice(a, b) for a, b in zip(starts, [*starts[1:], len(counts)], strict=True)]

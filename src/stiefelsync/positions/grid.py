@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.matching.kernels import call
+from stiefelsync._core.binding import call
 
 __all__ = ["resolution"]
 
@@ -57,23 +57,10 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 def _steps(column: NDArray[Any], start: Ints) -> NDArray[np.float64]:
     """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0; shape (g,)."""
-    first, counts, found = start[:-1], np.diff(start), np.empty(len(start) - 1)
+    found = np.empty(len(start) - 1)
     values = _sorted(column, start).astype(np.float64)
-    if call("find_cells", len(found), np.ascontiguousarray(start), values, _ON_GRID, _MOST, found):
-        return found
-    gaps = np.diff(values, append=np.inf)
-    gaps[start[1:] - 1] = np.inf  # between groups; neither these count nor gaps of zero
-    gaps = _sorted(np.where(gaps > 0, gaps.round(6), np.inf), start)
-    equal = np.flatnonzero((gaps[1:] == gaps[:-1]) & np.isfinite(gaps[1:]))
-    runs = np.flatnonzero(np.diff(equal, prepend=-2) > 1)
-    often, size = np.diff(runs, append=len(equal)), gaps[equal[runs]]
-    owner = np.searchsorted(start, equal[runs], side="right") - 1
-    order = np.lexsort((-size, often))
-    unit = np.where(np.isfinite(gaps[first]), gaps[first], 0.0)  # the smallest, where all are different
-    unit[owner[order]] = size[order]  # the last is the commonest, and of equally common ones the smallest
-    steps = (values - np.repeat(values[first], counts)) / np.repeat(np.where(unit > 0, unit, np.nan), counts)
-    on_grid = np.add.reduceat(np.abs(steps - np.rint(steps)) < _ON_GRID, first, dtype=np.int64)
-    return np.where(on_grid / counts >= _MOST, unit, 0.0)
+    call("find_cells", len(found), start, values, _ON_GRID, _MOST, found)
+    return found
 
 
 def _sorted(values: NDArray[Any], start: Ints) -> NDArray[Any]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from stiefelsync._kernels.library import address, library
+from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import as_array, check_sizes
 
 __all__ = ["assign_sparse", "check_universe", "nearest", "project", "round_labels"]
 
 _TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always the same
-_KERNELS = {"float32": ("nearest_f32", "assign_objects_f32"), "float64": ("nearest_f64", "assign_objects_f64")}
 
 
 def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
@@ -72,13 +69,15 @@ def nearest(U: NDArray[Any], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
     """
     if not len(U):
         return np.empty(0, dtype=np.int64)
-    d, U, offsets = U.shape[1], _rounded(U), np.append(0, np.cumsum(sizes, dtype=np.int64))
-    if (kernels := library()) is not None and U.dtype.name in _KERNELS:
-        return _project(kernels, np.ascontiguousarray(U), offsets)
-    labels, contested = _nearest(U, offsets)
-    for i, order in zip(contested, _orders(d, len(contested)), strict=True):
-        rows = slice(offsets[i], offsets[i + 1])
-        labels[rows] = order[linear_sum_assignment(U[rows, order], maximize=True)[1]]
+    U, offsets = np.ascontiguousarray(_rounded(U)), np.append(0, np.cumsum(sizes, dtype=np.int64))
+    (_, d), k, precision = U.shape, len(sizes), "f32" if U.dtype == np.float32 else "f64"
+    labels, contested = np.empty(len(U), dtype=np.int64), np.zeros(k, dtype=bool)
+    call(f"nearest_{precision}", U, d, offsets, k, labels, contested)
+    # Objects in which two points want the same label, or one point two, are assigned theirs by linear assignment.
+    objects = np.flatnonzero(contested).astype(np.int64, copy=False)
+    if len(objects):
+        orders = _orders(d, len(objects))
+        call(f"assign_objects_{precision}", U, d, offsets, len(objects), objects, orders, labels)
     return labels
 
 
@@ -93,46 +92,13 @@ def _drawn(d: int, n: int) -> NDArray[np.int64]:
     return np.array([rng.permutation(d) for _ in range(n)], dtype=np.int64)
 
 
-def _nearest(U: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
-    """Return the column of the largest entry of every row, (m,), and the objects whose rows do not each have their own.
-
-    Nor do those with a row that has two such entries.
-    """
-    d, owner = U.shape[1], np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    labels: NDArray[np.int64] = U.argmax(axis=1)
-    cell = owner * d + labels
-    clear = np.bincount(cell)[cell] == 1
-    largest = U[np.arange(len(U)), labels][:, None] == U
-    if np.count_nonzero(largest) > len(U):  # sums over short rows take long
-        clear &= largest.sum(axis=1) == 1
-    return labels, np.unique(owner[~clear]).tolist()
-
-
-def _project(kernels: Any, U: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Do the rest of :func:`project` compiled."""
-    choose, assign = (getattr(kernels, name) for name in _KERNELS[U.dtype.name])
-    labels, contested = np.empty(len(U), dtype=np.int64), np.zeros(len(offsets) - 1, dtype=bool)
-    given = _at(U), ctypes.c_int64(U.shape[1]), _at(offsets)
-    failed = choose(*given, ctypes.c_int64(len(contested)), _at(labels), _at(contested))
-    objects = np.flatnonzero(contested).astype(np.int64, copy=False)
-    if len(objects) and not failed:
-        orders = _orders(U.shape[1], len(objects))
-        failed = assign(*given, ctypes.c_int64(len(objects)), _at(objects), _at(orders), _at(labels))
-    if failed:
-        raise MemoryError("no memory for a projection")
-    return labels
-
-
-def _at(array: NDArray[Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(address(array))
-
-
 def _rounded(U: NDArray[Any]) -> NDArray[Any]:
     """Return U scaled by a power of two to entries below 1 and rounded to multiples of 2⁻²⁴ (float32: 2⁻¹⁸).
 
     Scores that are equal but for rounding tie then, on every processor, and their sums are exact.
     """
     single = U.dtype == np.float32
+    U = U if single else np.asarray(U, dtype=np.float64)
     above = min(max(math.frexp(max(U.max(), -U.min()))[1], -100), 1000)
     grid = np.float32(1.5 * 2**5) if single else 1.5 * 2.0**28  # added and taken away again it leaves such multiples
     scaled: NDArray[Any] = U * (np.float32(2.0**-above) if single else 2.0**-above)

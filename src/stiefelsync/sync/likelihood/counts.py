@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
-from stiefelsync._kernels.library import library
 from stiefelsync.matching.graph import connected
 from stiefelsync.stiefel.sizes import some_rows
 from stiefelsync.sync.likelihood.kernels import count_labels
@@ -209,10 +208,7 @@ def block_counts(table: MatchTable, labels: Ints) -> BlockCounts:
 
 def _counted(table: MatchTable, labels: Ints) -> BlockCounts:
     """Do what :func:`block_counts` does, remembering nothing."""
-    kernels = library()
-    right, present, holders, sides_found = (
-        _hits(table, labels) if kernels is None else count_labels(kernels, table, labels)
-    )
+    right, present, holders, sides_found = count_labels(table, labels)
     found = 2 * float(present.sum()) if sides_found is None else float(sides_found.sum())
     sight = None
     if not table.complete:
@@ -226,18 +222,6 @@ def _counted(table: MatchTable, labels: Ints) -> BlockCounts:
     sides = None if sides_found is None or not table.sided else count_sides(table, float(sides_found[0]), found)
     weighed = None if table.weight_scores is None else trust(table, table.agreeing(labels))
     return BlockCounts(right, present, holders, sight, found, *_rows(table), weighed, sides)
-
-
-def _hits(table: MatchTable, labels: Ints) -> tuple[Floats, Floats, Floats, Floats | None]:
-    """Return right matches and shared labels of all pairs, (P,) each, holders, (d,), and partners found, (2,).
-
-    The latter, by rows and by columns, are None where every row is matched.
-    """
-    O, found = table.occupancy(labels), None
-    if table.partial:
-        rows, both = (float(np.sum(table.seen_by(labels, x) * O)) for x in (table.first, None))
-        found = np.array([rows, both - rows])
-    return table.right(labels), _shared(table, O), O.sum(axis=0), found
 
 
 def soft_block_counts(table: MatchTable, U: Floats, WU: Floats) -> BlockCounts:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts
 from stiefelsync.sync.likelihood.gauss_seidel import refine
-from stiefelsync.sync.likelihood.kernels import Sorted, hopeful_pairs, sorted_entries, sum_pairs
+from stiefelsync.sync.likelihood.kernels import hopeful_pairs, sorted_entries, sum_pairs
 from stiefelsync.sync.likelihood.matches import MatchTable
 from stiefelsync.sync.likelihood.model import LogOdds, log_likelihood, log_odds
 
@@ -129,7 +127,7 @@ class _Entries:
 
     def __init__(self, table: MatchTable, labels: Ints, rates: LogOdds) -> None:
         self.table, self.rates, self.d, self.k = table, rates, table.d, table.matchings.n_objects
-        self.library, self.where = library(), _places(table, labels)
+        self.where = _places(table, labels)
         self.sum(labels)
         # The last row of X is for labels an object does not hold.
         self.X: Floats | None = None
@@ -139,8 +137,7 @@ class _Entries:
 
     def sum(self, labels: Ints) -> None:
         """Sort the matches, and sum up what they are worth."""
-        sort = _sorted if self.library is None else partial(sorted_entries, self.library)
-        found = sort(self.table, labels, self.rates.right)
+        found = sorted_entries(self.table, labels, self.rates.right)
         self.first, self.i, self.j, self.right, self.across, self.inside = found
         self.some = np.diff(self.first).reshape(self.d, self.d) > 0
 
@@ -163,15 +160,9 @@ class _Entries:
         hope = np.ones(len(pairs), dtype=bool)
         if self.X is None and (self.where < self.table.matchings.n_points).all():
             hope = self._contested(pairs)
-        if self.k <= _BATCH and self.library is not None:
+        if self.k <= _BATCH:
             at = np.flatnonzero(hope)
-            hope[at] = hopeful_pairs(self.library, self, pairs[at], _HOPE, _LEAST)
-        elif self.k <= _BATCH:
-            step = max(_CELLS // self.k**2, 1)
-            at = np.flatnonzero(hope)
-            for part in (at[s : s + step] for s in range(0, len(at), step)):
-                J, held = self._couplings(pairs[part])
-                hope[part] = _hopeful(J, held)
+            hope[at] = hopeful_pairs(self, pairs[at], _HOPE, _LEAST)
         return hope
 
     def _contested(self, pairs: Ints) -> NDArray[np.bool_]:
@@ -179,30 +170,6 @@ class _Entries:
         one, two = pairs.T
         least = (self.inside[one] + self.inside[two]).min(axis=1, initial=np.inf)
         return np.asarray(2 * self.across[one, two] >= _HOPE * least)
-
-    def _couplings(self, pairs: Ints) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return :meth:`coupling` of pairs, (P, 2), between all objects, (P, k, k), and who holds a label, (P, k)."""
-        one, two = pairs.T
-        J = np.zeros((len(pairs), self.k, self.k))
-        for sign, c, e in ((1.0, one, one), (1.0, two, two), (-1.0, one, two)):
-            first, last = self.first[c * self.d + e], self.first[c * self.d + e + 1]
-            n = last - first
-            at = np.arange(n.sum()) + np.repeat(first - np.cumsum(n) + n, n)
-            p, i, j = np.repeat(np.arange(len(pairs)), n), self.i[at], self.j[at]
-            J[p, i, j] += sign * self.right[at]
-            if c is not e:
-                J[p, j, i] += sign * self.right[at]
-        held = self.where < self.table.matchings.n_points
-        side = held[one].astype(np.float64) - held[two]
-        if self.X is not None:
-            half = self.X[self.where[one]] - self.X[self.where[two]]
-            half *= 0.5 * side[:, None, :]
-            J += half
-            J += half.transpose(0, 2, 1)
-        elif side.any():
-            size = self.rates.size if isinstance(self.rates.size, np.ndarray) else self.rates.size.toarray()
-            J += size * side[:, :, None] * side[:, None, :]
-        return J, held[one] | held[two]
 
     def coupling(self, one: int, two: int) -> tuple[Ints, Floats]:
         """Return the objects that hold one of two labels, shape (n,), and J between them, shape (n, n)."""
@@ -233,8 +200,8 @@ class _Numbered(_Entries):
 
     @staticmethod
     def can_do(table: MatchTable, labels: Ints, rates: LogOdds) -> bool:
-        """Return whether that is so, and there are kernels that make use of it."""
-        if library() is None or not (table.full and rates.by_blocks) or labels.min(initial=0) < 0:
+        """Return whether that is so."""
+        if not (table.full and rates.by_blocks) or labels.min(initial=0) < 0:
             return False
         cells = table.d * table.matchings.n_objects
         return bool((np.bincount(table.owner * table.d + labels, minlength=cells) == 1).all())
@@ -242,7 +209,7 @@ class _Numbered(_Entries):
     def sum(self, labels: Ints) -> None:
         """Sum up what matches are worth."""
         self.worth = self.table.by_partner(self.rates.match)
-        self.some, self.across, self.inside = sum_pairs(self.library, self.table, labels, self.worth)
+        self.some, self.across, self.inside = sum_pairs(self.table, labels, self.worth)
 
     def coupling(self, one: int, two: int) -> tuple[Ints, Floats]:
         """Return all objects, shape (k,), and J between them, shape (k, k)."""
@@ -258,25 +225,6 @@ def _places(table: MatchTable, labels: Ints) -> Ints:
     known = np.flatnonzero(labels >= 0)
     where[labels[known], table.owner[known]] = known
     return where
-
-
-def _sorted(table: MatchTable, labels: Ints, right: Floats) -> Sorted:
-    """Return the entries of W by the pair of labels they join, and what pairs of labels and objects are worth."""
-    d, k = table.d, table.matchings.n_objects
-    one, two = np.repeat(labels, np.diff(table.indptr)), labels.take(table.indices)
-    keep = np.flatnonzero((one >= 0) & (one <= two))
-    key = (one * d + two)[keep]
-    if d**2 <= 1 << 16:
-        key = key.astype(np.uint16)  # sorted by counting
-    keep = keep[np.argsort(key, kind="stable")]
-    one, two = one[keep], two[keep]
-    key = one * d + two
-    first = np.searchsorted(key, np.arange(d**2 + 1))
-    i, j = (x[keep].astype(np.int32) for x in (table.row_objects, table.partners))
-    right, own = right[keep], one == two
-    across: Any = np.bincount(key, right, minlength=d**2)
-    inside: Any = np.bincount(one[own] * k + i[own], right[own], minlength=d * k)
-    return Sorted(first, i, j, right, across.reshape(d, d), inside.reshape(d, k))
 
 
 def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:
@@ -315,16 +263,6 @@ def lightest_cut(J: Floats) -> tuple[float, NDArray[np.bool_]]:
             group[order[: t + 1]] = True
     # Eigenvectors have either sign: of a group and the others, which do the same, those without the first object.
     return gain, group ^ group[0]
-
-
-def _hopeful(J: Floats, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which matrices J, (P, n, n), pass the tests of :func:`lightest_cut`, objects that `held`, (P, n), only."""
-    degree, against = J.sum(axis=2), np.minimum(J, 0).sum(axis=2)
-    least = np.where(held, degree - against, np.inf).min(axis=1, initial=np.inf)
-    hope: NDArray[np.bool_] = (against < 0).any(axis=1) & (-against.sum(axis=1) >= _HOPE * least)
-    at = np.flatnonzero(hope)
-    hope[at] = _indefinite(_laplacian(J[at], degree[at]))
-    return hope
 
 
 def _laplacian(J: Floats, degree: Floats) -> Floats:

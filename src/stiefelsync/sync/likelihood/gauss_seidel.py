@@ -12,7 +12,6 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln, xlogy
 
-from stiefelsync._kernels.library import library
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near, reaches
 from stiefelsync.sync.likelihood.kernels import Kernels
 from stiefelsync.sync.likelihood.matches import MatchTable, row_of
@@ -246,13 +245,8 @@ class State:
         self.O, self.holders, self.shared = np.empty((k, d)), np.empty(d), np.empty((k, d))
         self.near: Floats | None = None if table.complete else np.empty((k, d))
         self.reach: Ints | None = None if table.complete or rates.extent is None else np.empty(d, dtype=np.int64)
-        self.kernels = None if (found := library()) is None else Kernels(found, self)
-        if self.kernels is not None:
-            self.kernels.begin()
-        else:
-            self.O[:] = table.occupancy(labels)
-            self.holders[:] = self.O.sum(axis=0)
-            self.shared[:] = 0.0 if self.half is None else table.seen_by(labels, self.half)
+        self.kernels = Kernels(self)
+        self.kernels.begin()
         self.shared += rates.size @ self.O
         if self.near is not None:
             self.near[:] = near(table, self.O)
@@ -269,7 +263,7 @@ class State:
         return seen.toarray() if len(self.labels) * len(self.O) <= _DENSE else seen
 
     def sweeps(self) -> Kernels | None:
-        """Return the compiled sweeps over these labels, or None without them or where BLAS is quicker."""
+        """Return the compiled sweeps over these labels, or None where BLAS is quicker."""
         return None if self.half is not None and len(self.table.indices) * self.table.d > _BLAS else self.kernels
 
     def prior(self, i: int, j: int) -> Floats | float:

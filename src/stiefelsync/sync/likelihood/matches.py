@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
-from stiefelsync._kernels.library import library
+from stiefelsync._core.binding import constant
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.kernels import (
     arrange_matches,
-    counting,
     earned_by_blocks,
     label_product,
     mark_supported,
     number_matches,
     number_partners,
-    refining,
     spread_values,
 )
 
@@ -35,7 +33,6 @@ _MOST = 0.75  # share of the pairs from which a few without a match count as com
 _LOOKED_AT = 1 << 21  # pairs of a match and a third object that say whether rows and columns differ …
 _DIFFERENT, _SURE = 0.05, 5.0  # … by at least so much, and so many standard deviations
 _INDEXED = 2**30 - 1  # matches whose both entries of W 32 bits can count
-_LANES = 64  # to a multiple of which rows of numbers are padded, so that kernels compare whole registers
 _DENSE = 1000  # objects up to which a matrix over pairs of them is dense (8 MB)
 
 
@@ -72,35 +69,17 @@ class MatchTable:
         """
         if (M := matchings.n_matches) > _INDEXED:
             raise InputError(f"{M:,} matches are more than the {_INDEXED:,} this can index; method='tracks' takes them")
-        if (kernels := library()) is not None:
-            return cls(matchings, d, *arrange_matches(kernels, matchings))
-        ends = np.ascontiguousarray(matchings.endpoints.T.astype(np.int32))
-        W = _numbered(ends, matchings.n_points)
-        indptr, indices = (x.astype(np.int32, copy=False) for x in (W.indptr, W.indices))
-        return cls(matchings, d, indptr, indices, ends)
+        return cls(matchings, d, *arrange_matches(matchings))
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
         """For every stored entry of W the number of its match; shape (nnz,)."""
-        kernels = library()
-        if kernels is None:
-            return np.asarray(_numbered(self.ends, self.matchings.n_points).data)
-        return number_matches(kernels, self)
+        return number_matches(self)
 
     @cached_property
     def counted(self) -> dict[bytes, Any]:
         """What a few labellings say about the matches, by the bytes of the labels."""
         return {}
-
-    @cached_property
-    def counting(self) -> tuple[Any, ...]:
-        """What counting labels asks of the table again and again, for the compiled library."""
-        return counting(self)
-
-    @cached_property
-    def refining(self) -> Any:
-        """What refinement asks of it likewise."""
-        return refining(self)
 
     @cached_property
     def weights(self) -> Floats:
@@ -200,12 +179,9 @@ class MatchTable:
         """The number, from 1, of every point's match in every object, 0 for none; shape (m, k or a little more)."""
         m, k = self.matchings.n_points, self.matchings.n_objects
         dtype = np.uint8 if self.matchings.sizes.max(initial=0) < 255 else np.uint32
-        numbers: NDArray[Any] = np.zeros((m, -(-k // _LANES) * _LANES), dtype=dtype)
-        if (kernels := library()) is not None:
-            number_partners(kernels, self, numbers)
-        else:
-            rows = np.repeat(np.arange(m), np.diff(self.indptr))
-            numbers[rows, self.partners] = self.indices - self.matchings.offsets[self.partners] + 1
+        lanes = constant("row_lanes")
+        numbers: NDArray[Any] = np.zeros((m, -(-k // lanes) * lanes), dtype=dtype)
+        number_partners(self, numbers)
         return numbers
 
     @cached_property
@@ -278,8 +254,8 @@ class MatchTable:
             return np.full(len(self.indices), float(value))
         if len(value) == len(self.indices):
             return np.asarray(value)
-        if (kernels := library()) is not None and self.matchings.n_objects <= _DENSE:
-            return spread_values(kernels, self, self.between(value))
+        if self.matchings.n_objects <= _DENSE:
+            return spread_values(self, self.between(value))
         return np.asarray(value.take(self.pairs))
 
     def matrix(self, values: Floats) -> Any:
@@ -304,9 +280,7 @@ class MatchTable:
     def product(self, labels: Ints, values: Floats, a: int = 0, b: int | None = None) -> Floats:
         """Return rows a, …, b - 1 of matrix(values) @ one_hot(labels), shape (b - a, d); O(nnz) of these rows."""
         if b is None:
-            if (kernels := library()) is not None:
-                return label_product(kernels, self, labels, values)
-            b = self.matchings.n_points
+            return label_product(self, labels, values)
         here = slice(self.indptr[a], self.indptr[b])
         # Unmatched neighbours (label -1) fall into a column in front, which is cut off.
         at = labels.take(self.indices[here])
@@ -317,10 +291,9 @@ class MatchTable:
 
     def earned(self, labels: Ints, match: Any) -> Floats:
         """Return what matches earn every point by each label, (m, d): `product` of values as :meth:`each` takes."""
-        kernels = library()
-        if kernels is None or not self.full or (np.ndim(match) and len(match) == len(self.indices)):
+        if not self.full or (np.ndim(match) and len(match) == len(self.indices)):
             return self.product(labels, self.each(match))
-        return earned_by_blocks(kernels, self, labels, self.by_partner(match))
+        return earned_by_blocks(self, labels, self.by_partner(match))
 
     def agreeing(self, labels: Ints) -> NDArray[np.bool_]:
         """Return whether a match joins equal labels, shape (M,)."""
@@ -338,12 +311,7 @@ class MatchTable:
 
     def supported(self, labels: Ints) -> NDArray[np.bool_]:
         """Return which points have a match to a point of the same label, shape (m,); of those without a label, any."""
-        if (kernels := library()) is not None:
-            return mark_supported(kernels, self, labels)
-        (a, b), found = self.ends, np.zeros(len(labels), dtype=bool)
-        same = labels.take(a) == labels.take(b)
-        found[a[same]] = found[b[same]] = True
-        return found
+        return mark_supported(self, labels)
 
     def seen_by(self, labels: Ints, values: Floats | None = None) -> Floats:
         """Return Mᵀ U, shape (k, d), M = by_object(values), for hard labels: matches of each label per object."""
@@ -366,13 +334,6 @@ class MatchTable:
         known = np.flatnonzero(labels >= 0)
         U[known, labels[known]] = 1
         return U
-
-
-def _numbered(ends: NDArray[np.int32], m: int) -> Any:
-    """Return W without its diagonal, CSR of shape (m, m), the entries being the numbers of the matches."""
-    (a, b), n = ends, np.arange(ends.shape[1], dtype=np.int32)
-    # In this order, entries below the diagonal first, every row arrives sorted.
-    return sparse.coo_array((np.append(n, n), (np.append(b, a), np.append(a, b))), shape=(m, m)).tocsr()
 
 
 def row_of(matrix: Any, i: int) -> tuple[Ints, Floats]:

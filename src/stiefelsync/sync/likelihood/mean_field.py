@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.sizes import some_rows
 from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, soft_block_counts
@@ -49,37 +46,15 @@ def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1
     >>> sinkhorn(np.array([[1.0, 0.0], [3.0, 0.0]]), table).round(2).tolist()
     [[0.27, 0.73], [0.73, 0.27]]
     """
-    kernels = library()
-    if kernels is None:
-        S -= S.max(axis=1, keepdims=True)
-        U: Floats = np.exp(S, out=S)
-        U /= U.sum(axis=1, keepdims=True)
-        columns = table.membership @ U
-    else:
-        U, columns = soft_rows(kernels, S, table)
+    U, columns = soft_rows(S, table)
     contested = (columns > 1 + tol).any(axis=1)
     points = np.flatnonzero(contested[table.owner])
     if not len(points):
         return U
     K, columns, owner = U[points], columns[contested], (np.cumsum(contested) - 1)[table.owner[points]]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
-    scale = _scale if kernels is None else partial(scale_soft, kernels)
-    U[points] = scale(K, columns, first, max_iter, tol)
+    U[points] = scale_soft(K, columns, first, max_iter, tol)
     return U
-
-
-def _scale(K: Floats, columns: Floats, first: Ints, max_iter: int, tol: float) -> Floats:
-    """Return u K v, rows of sum 1; K is (n, d), `columns` its sums over objects, whose first rows are `first`."""
-    tiny, n = np.finfo(float).tiny, len(K)
-    owner = np.repeat(np.arange(len(first)), np.diff(first, append=n))
-    members = sparse.csr_array((np.ones(n), np.arange(n), np.append(first, n)), shape=(len(first), n))
-    for _ in range(max_iter):
-        v = 1 / np.maximum(columns, 1)
-        u = 1 / np.maximum((K * v[owner]).sum(axis=1), tiny)
-        columns = members @ (K * u[:, None])
-        if (columns * v).max(initial=0.0) <= 1 + tol:
-            break
-    return np.asarray(K * u[:, None] * v[owner])
 
 
 def mean_field(

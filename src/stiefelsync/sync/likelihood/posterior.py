@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logit
 
-from stiefelsync._kernels.library import library
 from stiefelsync.matching.graph import connected
 from stiefelsync.sync.likelihood.kernels import sample_sweep
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -216,21 +215,7 @@ def _sweep(seen: Evidence, member: Ints, size: Ints, worth: Floats, rng: np.rand
     order = places.argsort(axis=2).astype(np.int64, copy=False)
     # A swap is likely by the logistic function of its gain: the gain exceeds noise of that distribution.
     noise = logit(drawn[:, chains * d :].reshape(k, chains, d // 2))
-    if (kernels := library()) is not None:
-        sample_sweep(kernels, member, size, seen.kinds, worth, order, noise)
-        return
-    chain = np.arange(chains)[:, None]
-    base, kinds, flat, n = chain[..., None] * worth.shape[1], seen.kinds.ravel(), worth.ravel(), len(seen.kinds)
-    for i in range(k):
-        one, two = order[i, :, : 2 * (d // 2) : 2], order[i, :, 1::2]
-        A, B = member[chain, one], member[chain, two]
-        a, b = A[..., i], B[..., i]
-        at, bt = a[..., None] * n, b[..., None] * n
-        gain = flat.take(base + kinds.take(at + B)) + flat.take(base + kinds.take(bt + A))
-        gain -= flat.take(base + kinds.take(at + A)) + flat.take(base + kinds.take(bt + B))
-        swap = (gain.sum(axis=2) > noise[i]) & (two < size[:, None])
-        member[chain, one, i] = np.where(swap, b, a)
-        member[chain, two, i] = np.where(swap, a, b)
+    sample_sweep(member, size, seen.kinds, worth, order, noise)
 
 
 def _worth(seen: Evidence, counts: Floats, rng: np.random.Generator) -> Floats:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from stiefelsync._kernels.library import library
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.kernels import count_triangles
 from stiefelsync.sync.likelihood.matches import MatchTable
@@ -16,8 +15,6 @@ __all__ = ["agreement", "along_tree", "tree_start"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_CHUNK = 1 << 16  # entries looked at at once: they stay in cache
 
 
 def agreement(table: MatchTable) -> Floats:
@@ -36,31 +33,8 @@ def agreement(table: MatchTable) -> Floats:
     >>> agreement(MatchTable.of(Matchings.from_pairs(pairs, [2, 2, 2, 2]), 2)).tolist()
     [1.0, 1.0, 1.0, 0.0]
     """
-    kernels = library()
-    closed, all_ = _triangles(table) if kernels is None else count_triangles(kernels, table)
+    closed, all_ = count_triangles(table)
     return np.asarray(closed / np.maximum(all_, 1))
-
-
-def _triangles(table: MatchTable) -> tuple[Floats, Floats]:
-    """Return for every compared pair the triangles over its matches that close, and all of them, shape (P,) each."""
-    m, k = table.matchings.n_points, table.matchings.n_objects
-    partner = np.full((m, k), -1, dtype=np.int32)
-    partner[np.repeat(np.arange(m), np.diff(table.indptr)), table.partners] = table.indices
-    a, b = table.ends
-    # Where every point has a match in every other object, a match has a triangle with each third one.
-    full = not table.partial and 2 * len(table.matchings.pair_objects) == k * (k - 1)
-    closed, all_ = np.empty(len(a)), np.full(len(a), k - 2.0)
-    step = max(_CHUNK // max(k, 1), 1)
-    for s in range(0, len(a), step):
-        one, two = partner[a[s : s + step]], partner[b[s : s + step]]
-        same = one == two
-        if not full:
-            both = (one >= 0) & (two >= 0)
-            same &= both
-            all_[s : s + step] = np.count_nonzero(both, axis=1)
-        closed[s : s + step] = np.count_nonzero(same, axis=1)
-    first = table.matchings.pair_start[:-1]
-    return np.add.reduceat(closed, first), np.add.reduceat(all_, first)
 
 
 def tree_start(table: MatchTable) -> Ints:

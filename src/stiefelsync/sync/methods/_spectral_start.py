@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from stiefelsync._kernels.library import library
 from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
@@ -157,20 +156,14 @@ def nudges(m: int) -> NDArray[np.float64]:
 
 def _row_sums(A: Any) -> NDArray[np.float64]:
     """Return the sums of the rows of A, CSR or dense, shape (m,)."""
-    if sparse.issparse(A) and (kernels := library()) is not None:
-        return sum_rows(kernels, A)
+    if sparse.issparse(A):
+        return sum_rows(A)
     return np.asarray(A @ np.ones(A.shape[0]))
 
 
 def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
     """Return diag(s) A diag(s), CSR, in that precision."""
-    if (kernels := library()) is not None:
-        data = scale_entries(kernels, A, s, dtype)
-    else:
-        data = A.data * np.repeat(s, np.diff(A.indptr))
-        data *= s.take(A.indices)
-        data = data.astype(dtype, copy=False)
-    N = sparse.csr_array((data, A.indices, A.indptr), shape=A.shape)
+    N = sparse.csr_array((scale_entries(A, s, dtype), A.indices, A.indptr), shape=A.shape)
     N.has_sorted_indices = A.has_sorted_indices
     return N
 
@@ -197,16 +190,7 @@ def _sketch(N: Any, shift: NDArray[Any], width: int, rng: np.random.Generator) -
     """Return (N + diag(shift)) S, shape (m, width), S with one random sign in every row: O(nnz + m·width)."""
     m, sketch = N.shape[0], np.empty((N.shape[0], width), dtype=N.dtype)
     column, sign = rng.integers(width, size=m), rng.choice(np.array([-1, 1], dtype=N.dtype), m)
-    if (kernels := library()) is not None:
-        sketch_rows(kernels, N, shift, column, sign, sketch)
-        return sketch
-    for rows in some_rows(m):
-        start = N.indptr[rows.start : rows.stop + 1]
-        entries, own = slice(start[0], start[-1]), np.arange(len(start) - 1)
-        row = np.repeat(own * width, np.diff(start))
-        cells = np.append(row + column[N.indices[entries]], own * width + column[rows])
-        values = np.append(N.data[entries] * sign[N.indices[entries]], shift[rows] * sign[rows])
-        sketch[rows] = np.bincount(cells, values, len(own) * width).reshape(-1, width)
+    sketch_rows(N, shift, column, sign, sketch)
     return sketch
 
 

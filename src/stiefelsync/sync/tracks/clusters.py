@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.matching.graph import connected, numbered
-from stiefelsync.sync.tracks import kernels
-from stiefelsync.sync.tracks.integer_arrays import find, ordered, popcount, roots, spread
+from stiefelsync._core.binding import call
+from stiefelsync.sync.tracks.integer_arrays import ordered
 
 __all__ = [
     "Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "pieces", "prune", "singletons",
@@ -27,7 +26,6 @@ Bools = NDArray[np.bool_]
 
 _SHUFFLE = 2654435761  # odd, so multiplication by it permutes the 31-bit numbers
 _BITS = 31  # of the numbers that are shuffled
-_EDGES_PER_CHUNK = 65_536  # arrays of half a megabyte stay in the cache
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,6 @@ class Quotient:
     def tested(cls, points: Ints, objects: Ints, start: Ints, A: Ints, B: Ints, count: Ints, weight: Floats) -> Self:
         """Return a quotient no edge of which joins clusters in conflict."""
         return cls(points, objects, start, A, B, count, weight, np.zeros(len(start) - 1, dtype=bool))
-
-    @property
-    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Floats, Bools]:
-        """All of the above."""
-        return self.points, self.objects, self.start, self.A, self.B, self.count, self.weight, self.fresh
 
     @property
     def n(self) -> int:
@@ -173,31 +166,12 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
 
     Notes
     -----
-    A cluster's objects, modulo 64, are bits of one word. Words that do not meet say no; words that meet say yes if all
-    objects of both clusters lie within 64 in a row. O(p + E) for that; for the pairs left the smaller cluster's objects
-    are looked up in the larger, O(Σ min(|A|, |B|) log p).
+    A cluster's objects, modulo 64, are bits of one word. Words that do not meet say no; for the pairs left the objects
+    of both clusters are compared, O(|A| + |B|).
     """
     bad = np.zeros(len(A), dtype=bool)
-    if not len(A):
-        return bad
-    word = q.words
-    if (compiled := kernels.conflicting(q.objects, q.start, word, A, B)) is not None:
-        return compiled
-    low, high = q.objects[q.start[:-1]], q.objects[q.start[1:] - 1]
-    meet = np.flatnonzero(word[A] & word[B])
-    left, right = A[meet], B[meet]
-    near = np.maximum(high[left], high[right]) - np.minimum(low[left], low[right]) < 64
-    bad[meet[near]] = True
-    unsure, sizes, k = meet[~near], q.sizes, int(q.objects.max()) + 1
-    keys = q.clusters * k + q.objects
-    for first in range(0, len(unsure), _EDGES_PER_CHUNK):
-        edges = unsure[first : first + _EDGES_PER_CHUNK]
-        left, right = A[edges], B[edges]
-        swap = sizes[left] > sizes[right]
-        small, large = np.where(swap, right, left), np.where(swap, left, right)
-        which, place = spread(q.start[small], sizes[small])
-        found, _ = find(keys, (large * k)[which] + q.objects[place])
-        bad[edges[which[found]]] = True
+    if len(A):
+        call("find_conflicts", q.objects, q.start, q.words, A, B, len(A), bad)
     return bad
 
 
@@ -217,9 +191,8 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     points, track : (r,) int64
         The points whose clusters are finished, and the first point of each one's cluster.
     """
-    if (found := kernels.merged(q.arrays, None, None)) is not None:
-        return Quotient.tested(*found[0]), *found[1:3]
-    return _pruned(q.without(untenable(q)))
+    rest, points, track, _ = _merged(q, None, None)
+    return rest, points, track
 
 
 def merge_and_prune(q: Quotient, gain: Floats, torn: Bools | None = None) -> tuple[Quotient, Ints, Ints, int]:
@@ -246,57 +219,29 @@ def merge_and_prune(q: Quotient, gain: Floats, torn: Bools | None = None) -> tup
     conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
     O((p + E) log(p + E)).
     """
-    if (found := kernels.merged(q.arrays, gain, torn)) is not None:
-        return Quotient.tested(*found[0]), *found[1:]
-    q = _merge(q, gain)
-    wrong = untenable(q)
-    if torn is not None:
-        torn[q.points[q.start[q.A[wrong]]]] = torn[q.points[q.start[q.B[wrong]]]] = True
-    return *_pruned(q.without(wrong)), int(q.count[wrong].sum())
+    return _merged(q, gain, torn)
 
 
-def _pruned(q: Quotient) -> tuple[Quotient, Ints, Ints]:
-    """Finish the clusters without an edge."""
-    active = np.zeros(q.n, dtype=bool)
-    active[q.A] = active[q.B] = True
-    cluster = q.clusters
-    stays = active[cluster]
-    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
-    place = np.cumsum(active) - 1
-    rest = Quotient.tested(
-        q.points[stay], q.objects[stay], np.append(0, np.cumsum(q.sizes[active])),
-        place[q.A], place[q.B], q.count, q.weight,
+def _merged(q: Quotient, gain: Floats | None, torn: Bools | None) -> tuple[Quotient, Ints, Ints, int]:
+    """Do what :func:`merge_and_prune` does; without a gain nothing is merged."""
+    p, n, E, k = len(q.points), q.n, q.n_edges, int(q.objects.max(initial=-1)) + 1
+    points, objects, start, A, B, count = (np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E))
+    weight, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)
+    call(
+        "merge_round", q.points, q.objects, q.start, n, k, q.A, q.B, q.count, q.weight, E, gain, q.fresh,
+        points, objects, start, A, B, count, weight, done, first, torn, left,
     )  # fmt: skip
-    return rest, q.points[go], q.points[q.start[cluster[go]]]
+    n, E, stay, dropped = left.tolist()
+    rest = Quotient.tested(
+        _first(points, stay), _first(objects, stay), _first(start, n + 1),
+        _first(A, E), _first(B, E), _first(count, E), _first(weight, E),
+    )  # fmt: skip
+    return rest, done[: p - stay], first[: p - stay], dropped
 
 
-def _merge(q: Quotient, gain: Floats) -> Quotient:
-    """Merge clusters, and say which grew."""
-    tree = numbered(_trees(q, gain))
-    inside = np.bincount(tree)
-    order = ordered(np.repeat(tree, q.sizes), q.objects)
-    start = np.append(0, np.cumsum(np.bincount(tree, weights=q.sizes).astype(np.int64)))
-    edges = _contracted(tree[q.A], tree[q.B], q.count, q.weight, len(inside))
-    return Quotient(q.points[order], q.objects[order], start, *edges, inside > 1)
-
-
-def _trees(q: Quotient, gain: Floats) -> Ints:
-    """Return the tree that each cluster is merged into, by the number of one of its clusters; shape (n,)."""
-    candidates = np.flatnonzero(gain > 0)
-    A, B, gain = q.A[candidates], q.B[candidates], gain[candidates]
-    best_of_A, best_of_B = _best(A, B, gain, q.n)
-    from_A, from_B, pairs = (np.flatnonzero(best) for best in (best_of_A, best_of_B, best_of_A & best_of_B))
-    tree = np.arange(q.n)
-    tree[A[from_A]] = B[from_A]
-    tree[B[from_B]] = A[from_B]
-    tree[A[pairs]] = A[pairs]  # each tree has one such pair; its smaller end is the root
-    tree = roots(tree)
-    broken = _broken(q, tree, np.flatnonzero(np.bincount(tree, minlength=q.n)[tree] > 1))
-    pairs = pairs[broken[A[pairs]]]
-    a, b = A[pairs], B[pairs]
-    tree = np.where(broken[tree], np.arange(q.n), tree)
-    tree[b] = a
-    return tree
+def _first(array: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return the first n entries of an array, as a copy where that lets most of its memory go."""
+    return array[:n] if 2 * n > len(array) else array[:n].copy()
 
 
 def pieces(labels: Ints, ends: Ints, counts: Bools | None = None) -> Ints:
@@ -309,11 +254,9 @@ def pieces(labels: Ints, ends: Ints, counts: Bools | None = None) -> Ints:
     >>> pieces(np.array([0, 0, 0, -1, -1]), np.array([[0, 2], [2, 3], [3, 4]])).tolist()
     [0, 1, 0, 3, 4]
     """
-    if (found := kernels.pieces(labels, ends, counts)) is not None:
-        return found
-    ends = ends if counts is None else ends[counts]
-    a, b = ends.T
-    return connected(len(labels), ends[(labels[a] == labels[b]) & (labels[a] >= 0)])
+    first = np.empty(len(labels), dtype=np.int64)
+    call("find_pieces", labels, len(labels), ends, len(ends), counts, first)
+    return first
 
 
 def mutual_best(A: Ints, B: Ints, gain: Floats, n: int) -> Bools:
@@ -345,36 +288,9 @@ def _priority(gain: Floats) -> Ints:
     return priority
 
 
-def _broken(q: Quotient, tree: Ints, clusters: Ints) -> Bools:
-    """Return which trees, by name, hold two points of one object in the given ones of their clusters; shape (n,)."""
-    # Words whose bits all differ add up without a carry, and a carry costs a bit.
-    total, size = np.zeros(q.n, dtype=np.uint64), np.zeros(q.n, dtype=np.int64)
-    np.add.at(total, tree[clusters], q.words[clusters])
-    np.add.at(size, tree[clusters], q.sizes[clusters])
-    unsure = popcount(total) != size
-    clusters = clusters[unsure[tree[clusters]]]
-    k = int(q.objects.max()) + 1
-    which, place = spread(q.start[clusters], q.sizes[clusters])
-    keys = np.sort((tree[clusters] * k)[which] + q.objects[place])
-    broken = np.zeros(q.n, dtype=bool)
-    broken[keys[np.flatnonzero(keys[1:] == keys[:-1])] // k] = True
-    return broken
-
-
 def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
     """Return the edges between different clusters, each once and sorted, with summed counts and weights."""
-    if (found := kernels.contracted(A, B, count, weight, n)) is not None:
-        return found
-    between = np.flatnonzero(A != B)
-    A, B = A[between], B[between]
-    low, high = np.minimum(A, B), np.maximum(A, B)
-    del A, B  # the largest arrays of all are here, so what is done with goes
-    order = ordered(low, high)
-    key, between = (low * n + high)[order], between[order]
-    del low, high, order
-    first = np.append(True, key[1:] != key[:-1])[: len(key)]
-    edge = np.cumsum(first) - 1  # np.bincount is faster than np.add.reduceat
-    key = key[np.flatnonzero(first)]
-    counts = np.bincount(edge, weights=count[between]).astype(np.int64)
-    weights = np.bincount(edge, weights=weight[between]).astype(np.float64, copy=False)  # int if there is no edge
-    return key // n, key % n, counts, weights
+    one, two, counts = (np.empty(len(A), dtype=np.int64) for _ in range(3))
+    weights = np.empty(len(A))
+    left = call("contract_edges", A, B, count, weight, len(A), n, one, two, counts, weights)
+    return _first(one, left), _first(two, left), _first(counts, left), _first(weights, left)

@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._core.binding import call
 from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
-from stiefelsync.sync.tracks import kernels
 from stiefelsync.sync.tracks.clusters import Quotient, contract, merge_and_prune, pieces, singletons, untenable
 from stiefelsync.sync.tracks.details import account
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
@@ -208,28 +208,29 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
     first : (m,) int64, optional
         First point of the cluster that each point is in already.
     """
-    m, k = len(objects), int(objects.max(initial=0)) + 1
+    m = len(objects)
     if first is not None:
         inner = np.flatnonzero(first != np.arange(m))
         ends = np.concatenate([ends, np.stack([first[inner], inner], axis=1)])
     component = connected(m, ends)
-    if (found := kernels.broken(component, objects)) is not None:
-        return component, found[component]
-    sizes = np.bincount(component, minlength=m)
-    broken = sizes > k
-    some = np.flatnonzero((sizes > 1)[component] & ~broken[component])
-    key = np.sort(component[some] * k + objects[some])
-    broken[key[1:][key[1:] == key[:-1]] // k] = True
+    # Points of an object come one after another, so that the last one met in a component tells.
+    order = None if (objects[1:] >= objects[:-1]).all() else np.argsort(objects, kind="stable")
+    names, owner = (component, objects) if order is None else (component[order], objects[order])
+    last, broken = np.full(m, -1, dtype=np.int32), np.zeros(m, dtype=bool)
+    call("find_broken_components", names, np.ascontiguousarray(owner, np.int32), m, last, broken)
     return component, broken[component]
 
 
 def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
     """Return the numbers of the matches, (M, 2), of chosen points, (m,), sorted by their ends, and these matches."""
-    if (found := kernels.sorted_matches(ends, chosen)) is not None:
-        return found
-    inside = np.flatnonzero(chosen[ends[:, 0]])
-    inside = inside[ordered(*ends[inside].T)]
-    return inside, ends[inside]
+    M, m = len(ends), len(chosen)
+    by_ends, order, rising = np.empty((M, 2), np.int64), np.empty(M, np.int64), np.empty(1, np.bool_)
+    n = call("sort_matches", ends, M, chosen, m, by_ends, order, rising)
+    order, by_ends = order[:n], by_ends[:n]
+    if not rising[0]:  # the second ends of a point's matches do not ascend
+        again = ordered(*by_ends.T)
+        order, by_ends = order[again], by_ends[again]
+    return (order, by_ends) if 2 * n > M else (order.copy(), by_ends.copy())
 
 
 def _clusters(
@@ -358,11 +359,8 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
     """Return which points are in components where other tracks keep more weight of matches; shape (m,)."""
-    gain = kernels.compared(ends, weights, other, track, component)
-    if gain is None:
-        a, b = ends.T
-        change = weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
-        gain = np.asarray(np.bincount(component[a], weights=change, minlength=len(track)), dtype=np.float64)
+    gain = np.zeros(len(track))
+    call("compare_tracks", ends, weights, len(ends), other, track, component, gain)
     return np.asarray(gain[component] > ROUNDING)
 
 

@@ -3,6 +3,8 @@
    found by comparing bytes: MatchTable.partner_numbers of sync/likelihood/matches.py. */
 #include "kernels.h"
 
+API const int64_t row_lanes = ROW_LANES;
+
 /* Fill the table, (m, width), zeros before, from W in CSR and the object and first point of every point. */
 API void number_partners(int64_t m, int64_t width, const int32_t *indptr, const int32_t *indices, const int64_t *owner,
                          const int64_t *offsets, uint8_t *small, uint32_t *large) {

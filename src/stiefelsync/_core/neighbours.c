@@ -3,13 +3,16 @@
 
 #include <math.h>
 
-#define ANGLES 16
-#define SCALES 16
+#define ANGLES 16 /* cells for the ratio of offsets: 22.5 degrees, … */
+#define SCALES 16 /* … and a factor of the root of two */
 #define ROUNDS 5
 #define EVERY 4
 #define BLOCK 16 /* matches at a time */
 #define LANES 8  /* partial sums */
 #define USUAL 16 /* powers of two around one, of positions whose offsets have squares that are no trouble */
+
+/* What tables of borders and centres of cells are made for. */
+API const int64_t angles = ANGLES, scales = SCALES;
 
 typedef float Ends __attribute__((vector_size(16), aligned(4), may_alias)); /* the positions of both ends of a match */
 

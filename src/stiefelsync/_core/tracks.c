@@ -140,14 +140,11 @@ API int find_agreeing(const int64_t *ends, int64_t M, const int64_t *labels, uin
     return 0;
 }
 
-/* Which components, by name, hold two of m points of one object; `last`, (m,), is -1, and `broken` zero. Whether objects ascend:
-   else it cannot tell. */
-API int find_broken_components(const int64_t *component, const int32_t *objects, int64_t m, int32_t *last, uint8_t *broken) {
+/* Which components, by name, hold two of m points of one object; objects ascend, `last`, (m,), is -1, and `broken` zero. */
+API void find_broken_components(const int64_t *component, const int32_t *objects, int64_t m, int32_t *last, uint8_t *broken) {
     for (int64_t p = 0; p < m; p++) {
         const int64_t c = component[p];
-        if (p && objects[p] < objects[p - 1]) return 0;
         broken[c] |= last[c] == objects[p];
         last[c] = objects[p];
     }
-    return 1;
 }

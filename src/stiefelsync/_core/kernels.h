@@ -1,6 +1,7 @@
-/* What all kernels share. They add, multiply and compare, and nothing else: logarithms and random numbers come from NumPy,
-   so that a kernel and the NumPy code it stands for give the same labels, bit for bit, on every processor. Indices were
-   checked by Python; a kernel trusts them. */
+/* What all kernels share. They add, subtract, multiply, divide, compare and take square roots, which every processor rounds
+   alike; logarithms, exponentials and random numbers come from NumPy. So labels do not depend on the processor. Types,
+   contiguity and lengths are checked by the binding, signatures.py; what indices point to was checked before, and a kernel
+   trusts it. */
 #ifndef STIEFELSYNC_KERNELS_H
 #define STIEFELSYNC_KERNELS_H
 
@@ -24,12 +25,18 @@
 #define CLONES "avx512f", "avx2", "default"
 #endif
 #endif
+#define CLONED 1
 #define WIDE __attribute__((target_clones(CLONES)))
 #define VECTOR 32
 #else
+#define CLONED 0
 #define WIDE
 #define VECTOR 16
 #endif
+
+/* Numbers of partners, see partners.c, are kept in rows of a multiple of so many: whole registers, however wide. */
+#define ROW_LANES 64
+_Static_assert(ROW_LANES % VECTOR == 0, "rows of numbers are compared by whole registers");
 
 /* Memory that is asked for AHEAD entries before its turn. */
 #define AHEAD 12

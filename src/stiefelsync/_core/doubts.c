@@ -5,10 +5,8 @@
 
 #define BLOCK 64 /* matches at a time */
 
-/* The level, (M,), of every support, (M,): how many of the n `borders` it has reached; n + 1 for none, n + 2 where unknown. Count
-   matches by level, whether they `speak`, and whether they are not `kept`: `counts`, (n + 3, 2, 2), is zero. */
-WIDE API int grade_matches(int64_t M, const double *support, int64_t n, const double *borders, const uint8_t *speak,
-                           const uint8_t *kept, uint8_t *level, int64_t *counts) {
+WIDE static void grade(int64_t M, const double *support, int64_t n, const double *borders, const uint8_t *speak,
+                       const uint8_t *kept, uint8_t *level, int64_t *counts) {
     for (int64_t first = 0; first < M; first += BLOCK) {
         const int64_t count = M - first < BLOCK ? M - first : BLOCK;
         double own[BLOCK] = {0};
@@ -23,6 +21,13 @@ WIDE API int grade_matches(int64_t M, const double *support, int64_t n, const do
             counts[4 * reached[c] + 2 * speak[first + c] + !kept[first + c]]++;
         }
     }
+}
+
+/* The level, (M,), of every support, (M,): how many of the n `borders` it has reached; n + 1 for none, n + 2 where unknown. Count
+   matches by level, whether they `speak`, and whether they are not `kept`: `counts`, (n + 3, 2, 2), is zero. */
+API int grade_matches(int64_t M, const double *support, int64_t n, const double *borders, const uint8_t *speak,
+                      const uint8_t *kept, uint8_t *level, int64_t *counts) {
+    grade(M, support, n, borders, speak, kept, level, counts);
     return 0;
 }
 

@@ -47,7 +47,7 @@ WIDE static void newly_seen(const State *s, int64_t i, double *fresh) {
     memset(fresh, 0, (size_t)d * 8);
     for (int64_t t = s->near_first[i]; t < s->near_first[i + 1]; t++) {
         const double *n = s->near + s->near_object[t] * d, *o = s->O + s->near_object[t] * d;
-        for (int64_t c = 0; c < d; c++) fresh[c] += (n[c] == own[c]) & (o[c] == 0) ? 1.0 : 0.0;
+        for (int64_t c = 0; c < d; c++) fresh[c] += ((n[c] == own[c]) & (o[c] == 0)) ? 1.0 : 0.0;
     }
 }
 

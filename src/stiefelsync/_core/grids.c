@@ -27,9 +27,7 @@ ALWAYS_INLINE double commonest_gap(const double *value, int64_t n, double *gap, 
     return best < 0 ? 0.0 : gap[best] / DIGITS;
 }
 
-/* The cell of every group of coordinates, (n,), sorted, those of group g from start[g] on: their commonest gap, if at least a
-   `share` of them are whole multiples of it away from the first, to within `near` of it; else 0. */
-WIDE API int find_cells(int64_t groups, const int64_t *start, const double *value, double near, double share, double *cell) {
+WIDE static int cells_of(int64_t groups, const int64_t *start, const double *value, double near, double share, double *cell) {
     int64_t most = 0, cells = 2;
     for (int64_t g = 0; g < groups; g++) most = start[g + 1] - start[g] > most ? start[g + 1] - start[g] : most;
     while (cells < 2 * most) cells *= 2;
@@ -50,4 +48,10 @@ WIDE API int find_cells(int64_t groups, const int64_t *start, const double *valu
     }
     free(gap);
     return 0;
+}
+
+/* The cell of every group of coordinates, (n,), sorted, those of group g from start[g] on: their commonest gap, if at least a
+   `share` of them are whole multiples of it away from the first, to within `near` of it; else 0. */
+API int find_cells(int64_t groups, const int64_t *start, const double *value, double near, double share, double *cell) {
+    return cells_of(groups, start, value, near, share, cell);
 }
