@@ -1,7 +1,7 @@
-"""Compile the kernels: part of every build, and ``python hatch_build.py`` on its own, which puts them beside their sources.
+"""Compile the kernels: part of every build; ``python hatch_build.py`` puts them beside the sources.
 
-The system's C compiler does it, CC first. Where there is none a build asks for the Python package ``ziglang``, which
-brings one.
+The system's C compiler does it, CC first. Where there is none a build asks for the Python package
+``ziglang``, which brings one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings, synchronise
-from stiefelsync._kernels.library import library
 from stiefelsync.inspection import inspect
 from stiefelsync.positions import neighbours as module
 from stiefelsync.positions.grid import resolution
@@ -77,30 +76,6 @@ def test_neighbouring_cells_are_one_point_by_default() -> None:
 def test_the_distance_of_conflicts_follows_the_grid() -> None:
     assert inspect(two_views(0.0)).near == 10
     assert inspect(two_views(16.0)).near == 24
-
-
-@pytest.mark.skipif(library() is None, reason="no compiled kernels")
-@pytest.mark.parametrize("kind", ["none", "cells", "most of them", "hundredths", "one place", "tiny", "three", "huge"])
-def test_without_the_kernel_cells_are_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    for case in range(30):
-        sizes = rng.integers(0, 60, 4) if case % 2 else rng.integers(15, 200, 4)
-        at = rng.uniform(0, 100, (int(sizes.sum()), 2))
-        at = {
-            "none": at,
-            "cells": np.round(at / 8) * 8 + 4,
-            "most of them": np.where(rng.random((len(at), 1)) < 0.96, np.round(at / 0.3) * 0.3, at),
-            "hundredths": np.round(at, 2),
-            "one place": np.zeros_like(at),
-            "tiny": np.round(at * 1e-7, 9),  # gaps that are rounded to nothing
-            "three": np.round(at) * rng.choice([1, 2, 4], (len(at), 1)),
-            "huge": np.round(at / 5) * 5e8,
-        }[kind].astype(np.float32 if case % 3 else np.float64)
-        at[rng.random(len(at)) < 0.02] = np.nan
-        found = resolution(at, sizes)
-        with monkeypatch.context() as plain:
-            plain.setenv("STIEFELSYNC_COMPILED", "0")
-            np.testing.assert_array_equal(resolution(at, sizes), found)
 
 
 def test_inspection_says_whether_it_is_worth_while() -> None:

@@ -100,19 +100,17 @@ def test_weights_break_the_tie(method):
 
 
 @pytest.mark.parametrize("method", PRESETS)
-def test_labels_do_not_depend_on_threads_or_the_compiled_kernel(method, monkeypatch):
+def test_labels_do_not_depend_on_threads(method, monkeypatch):
     matchings, _ = datasets.synthetic(20, 60, 1.0, 0.7, rng=0)
     labels = {}
-    for threads in (1, 2):
-        for compiled in (False, True):
-            with ThreadPoolExecutor(threads) as pool, monkeypatch.context() as patch:
-                patch.setattr(product, "_pool", lambda pool=pool: pool)
-                patch.setattr(product, "workers", lambda threads=threads: threads)
-                patch.setattr(product, "_KERNEL_WORK", 0)
-                patch.setenv("STIEFELSYNC_COMPILED", str(int(compiled)))
-                labels[threads, compiled] = synchronise(matchings, 20, method=method).labels
-    reference = labels.pop((1, False))
-    assert all(np.array_equal(reference, other) for other in labels.values())
+    for threads in (1, 2, 3):
+        with ThreadPoolExecutor(threads) as pool, monkeypatch.context() as patch:
+            patch.setattr(product, "_pool", lambda pool=pool: pool)
+            patch.setattr(product, "workers", lambda threads=threads: threads)
+            patch.setattr(product, "_THREAD_WORK", 0)
+            labels[threads] = synchronise(matchings, 20, method=method).labels
+    assert np.array_equal(labels[1], labels[2])
+    assert np.array_equal(labels[1], labels[3])
 
 
 def test_restarts_never_lower_the_likelihood():
@@ -250,10 +248,8 @@ def test_house_reaches_the_best_known_objective(data_dir, k):
     assert score(result.labels, truth).fscore > (0.95 if k == 20 else 0.995)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_fast_needs_three_arrays_of_points_by_labels_in_single_precision(monkeypatch, compiled):
+def test_fast_needs_three_arrays_of_points_by_labels_in_single_precision():
     # A large universe and few objects, so that W and the matches, twelve bytes an entry, weigh little.
-    monkeypatch.setenv("STIEFELSYNC_COMPILED", str(int(compiled)))
     d, k = 220, 30
     problem, truth = datasets.synthetic(d, k, 1.0, 0.3, rng=0)
     W = problem.to_matrix()

@@ -18,6 +18,7 @@ __all__ = ["call", "constant", "struct"]
 
 _NAMES = {"__builtins__": {}, "len": len}  # what lengths may be reckoned with, beside the arguments
 
+_BYTE: Any = ctypes.c_char
 _RESULTS = {"int": ctypes.c_int, "i8": ctypes.c_int64, "void": None}
 _NUMBERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "i8": (ctypes.c_int64, operator.index),
@@ -128,11 +129,13 @@ def _converted(name: str, parameters: tuple[_Parameter, ...], values: Any) -> li
     if len(values) != len(parameters):
         raise TypeError(f"{name} takes {len(parameters)} arguments, not {len(values)}")
     known = {one.argument.name: value for one, value in zip(parameters, values, strict=True)}
-    found = []
+    found: list[Any] = []
     for one, value in zip(parameters, values, strict=True):
         if one.dtype is not None:
             found.append(_address(name, one, value, known))
         elif one.argument.kind in STRUCTS:
+            if not isinstance(value, _struct(one.argument.kind)[0]):
+                raise TypeError(f"{one.argument.name} of {name} must be a struct {one.argument.kind}")
             found.append(ctypes.byref(value))
         else:
             found.append(_NUMBERS[one.argument.kind][1](value))
@@ -156,5 +159,5 @@ def _address(name: str, parameter: _Parameter, array: Any, known: dict[str, Any]
         raise ValueError(f"{argument.name} of {name} must hold {length} entries, not {array.size}")
     # Four times as quick as array.ctypes, but only for arrays that may be written to.
     if flags.writeable and array.size:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(_BYTE.from_buffer(array))
     return int(array.ctypes.data)

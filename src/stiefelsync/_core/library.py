@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["FILE", "about", "fingerprint", "library"]
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).resolve().parent
 _ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 FILE = _FOLDER / f"kernels.{_ENDING}"
 _REBUILD = f"run 'python hatch_build.py' in {_FOLDER.parents[2]}"

@@ -102,9 +102,7 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
     if matchings.n_matches >= _MOST:
-        raise InputError(
-            f"{matchings.n_matches:,} matches are more than the {_MOST - 1:,} that third objects can be asked about"
-        )
+        raise InputError(f"{matchings.n_matches:,} matches are more than the {_MOST - 1:,} that can be doubted at once")
     found, every = np.zeros((3, matchings.n_matches), dtype=np.int32), np.ones(matchings.n_matches, dtype=bool)
     count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
     sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)

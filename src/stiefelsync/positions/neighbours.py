@@ -21,10 +21,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _SMOOTH = 0.25  # share of matches with a support of ½ or more
-_ANGLES, _SCALES = (
-    constant("angles"),
-    constant("scales"),
-)  # cells for the ratio of offsets: factors of √2 from 1/16 to 16
+# Cells for the ratio of offsets: as many angles, and factors of √2, from 1/16 to 16.
+_ANGLES, _SCALES = constant("angles"), constant("scales")
 _ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
 _MATCHES_PER_CHUNK = 16_000  # arrays of a few megabytes
 # Borders of the cells, and their centres (cells, 2): the same for the kernel, whatever the processor's logarithm.

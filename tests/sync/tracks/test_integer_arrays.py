@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stiefelsync.sync.tracks.integer_arrays import ordered, popcount
+from stiefelsync.sync.tracks.integer_arrays import ordered
 
 
 @pytest.mark.parametrize("n", [0, 1, 100, 5_000])
@@ -22,11 +22,3 @@ def test_the_order_is_that_of_lexsort(n: int, largest: int, dtype: type) -> None
 def test_a_key_given_twice_is_no_trap() -> None:
     key = np.random.default_rng(0).integers(0, 50, 3_000)
     np.testing.assert_array_equal(ordered(key, key[::-1], key), np.lexsort((key, key[::-1], key)))
-
-
-def test_bits_are_counted_with_and_without_the_function_of_numpy_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(0).integers(0, 2**64, 1_000, dtype=np.uint64, endpoint=False)
-    expected = [int(word).bit_count() for word in words]
-    assert popcount(words).tolist() == expected
-    monkeypatch.delattr(np, "bitwise_count", raising=False)
-    assert popcount(words).tolist() == expected

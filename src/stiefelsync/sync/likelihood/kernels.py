@@ -183,7 +183,7 @@ class Kernels:
 
 
 def _arrays(state: State) -> dict[str, Any]:
-    """Return the arrays of the struct that depend on labels or rates, and apply, by name, of the types that it wants."""
+    """Return the arrays of the struct that depend on labels or rates, by name; those that apply."""
     rates, table = state.rates, state.table
     found: dict[str, Any] = {}
     if table.full and rates.by_blocks:

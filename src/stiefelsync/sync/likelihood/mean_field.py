@@ -47,7 +47,7 @@ def sinkhorn(S: Floats, table: MatchTable, *, max_iter: int = 20, tol: float = 1
     [[0.27, 0.73], [0.73, 0.27]]
     """
     U, columns = soft_rows(S, table)
-    contested = (columns > 1 + tol).any(axis=1)
+    contested = np.asarray((columns > 1 + tol).any(axis=1))
     points = np.flatnonzero(contested[table.owner])
     if not len(points):
         return U
