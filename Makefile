@@ -11,7 +11,7 @@ TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 demo test coverage test-cpus test-everywhere test-lowest fuzz faults bench bench-compare mutants: kernels
 
 kernels:
-	@$(PYTHON) hatch_build.py >/dev/null
+	@test ! -x $(BIN)/python || $(BIN)/python hatch_build.py >/dev/null
 
 .venv/demo.stamp: pyproject.toml .ci/constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

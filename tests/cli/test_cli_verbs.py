@@ -36,8 +36,14 @@ def test_verbs_of_the_contract_exist():
 
 def test_version(run):
     from stiefelsync import __version__
+    from stiefelsync._core.library import about
 
-    assert run("--version").stdout.strip() == __version__
+    lines = run("--version").stdout.splitlines()
+    assert lines[0] == f"stiefelsync {__version__}"
+    assert lines[1:] == [
+        f"kernels {about()['fingerprint']}, {about()['compiler']}",
+        f"processor {about()['processor']}",
+    ]
 
 
 def test_synth_is_the_library_function(run, tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import stiefelsync
+from stiefelsync import _start
 
 
 def test_the_version_needs_no_library():
@@ -14,7 +15,20 @@ def test_the_version_needs_no_library():
         "print(*sorted({'numpy', 'scipy', 'typer', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [stiefelsync.__version__, ""]
+    first, *_, modules = done.stdout.splitlines()
+    assert first == f"stiefelsync {stiefelsync.__version__}"
+    assert modules == ""
+
+
+def test_without_kernels_the_version_says_so(monkeypatch):
+    message = "the compiled kernels of stiefelsync are missing: install them"
+
+    def missing():
+        raise ImportError(message)
+
+    monkeypatch.setattr(_start, "about", missing)
+    expected = f"stiefelsync {stiefelsync.__version__}\nkernels none: {message}"
+    assert _start.version() == expected
 
 
 def test_all_else_is_for_the_command_line():

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from stiefelsync._version import __version__
+from stiefelsync._start import version as about_the_program
 from stiefelsync.cli import compare, convert, demo, inspect, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain, print_anything
 from stiefelsync.cli.usage import UsageError, Verb, explain, forget_types, in_flags
@@ -90,14 +90,17 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(__version__)
+        typer.echo(about_the_program())
         raise typer.Exit
 
 
 @app.callback()
 def program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and stop.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Tell version, kernels and processor, and stop."
+        ),
     ] = False,
 ) -> None:
     """Make pairwise matches among many images, shapes or sessions consistent.
