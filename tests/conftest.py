@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,14 @@ for number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no worker is left alone with it in the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def colmap_at_hand() -> Iterator[None]:
+    """Let the next command be that of COLMAP, whatever is installed here; what depends on it is tested by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stiefelsync.io.colmap.verify.which", lambda name: f"/usr/bin/{name}")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,8 @@ class Cleaned:
             figures |= {"table_read": written.source, "table_written": written.target}
         if written is not None and written.to_verify:
             figures["pairs_to_verify"] = written.to_verify
+        if written is not None and written.verification is not None:
+            figures["verified"] = asdict(written.verification)
         if written is not None and written.moved:
             figures["keypoints_moved"] = written.moved
         return {name: str(path) for name, path in files.items() if path is not None} | figures

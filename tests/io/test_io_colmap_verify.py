@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from stiefelsync import Matchings, clean, io
+from stiefelsync.cli.app import app
 from stiefelsync.errors import InputError
 from stiefelsync.io.colmap import advice as colmap_advice
+from stiefelsync.io.colmap.verify import installed_program
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +53,11 @@ def test_raw_in_verified_out(database: Path, tmp_path: Path) -> None:
     assert all(any(part is not None for part in row) for row in geometries)
     assert done.next_command.startswith("mkdir -p sparse && colmap mapper")
     assert done.advice == ()
+    given = rows(done.output, "SELECT count(*), sum(rows) FROM matches WHERE rows > 0")[0]
+    left = rows(done.output, "SELECT count(*), sum(rows) FROM two_view_geometries WHERE rows > 0")[0]
+    assert done.as_dict()["verified"] == dict(
+        zip(("pairs", "matches", "pairs_left", "matches_left"), (*given, *left), strict=True)
+    )
     assert sorted(file.name for file in tmp_path.iterdir()) == ["clean.db", "database.db"]
 
 
@@ -64,7 +75,7 @@ def test_rows_without_geometry_are_told(database: Path, tmp_path: Path) -> None:
         opened.execute("UPDATE two_view_geometries SET F = NULL, E = NULL, H = ? WHERE rows > 0", (unity,))
     (said,) = colmap_advice.advice(database, {})
     assert "of 15 pairs with verified matches have no geometry: nobody verified them." in said
-    assert "before verification" in said
+    assert "have them verified" in said
     done = clean(database, tmp_path / "clean.db", method="tracks")
     assert done.advice == (said,)
     with closing(sqlite3.connect(database)) as opened, opened:
@@ -99,3 +110,64 @@ def test_a_new_database_can_be_verified_at_once(database: Path, tmp_path: Path) 
     (tmp_path / "cameras.csv").write_text("name,model,width,height,params\n*,SIMPLE_PINHOLE,1024,768,1280 512 384\n")
     io.write(problem, tmp_path / "new.db", verify=True, cameras=tmp_path / "cameras.csv")
     assert io.read(tmp_path / "new.db", source="two_view_geometries").n_matches > 0.5 * problem.n_matches
+
+
+def test_the_command_line_says_what_verification_left(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "clean.db"
+    told = CliRunner().invoke(app, ["sync", str(database), "--before-verification", "-o", str(path)]).output
+    (pairs, matches), (pairs_left, matches_left) = (
+        rows(path, f"SELECT count(*), sum(rows) FROM {table} WHERE rows > 0")[0]
+        for table in ("matches", "two_view_geometries")
+    )
+    said = " ".join(told.split())
+    assert f"by pycolmap: of {matches:,} raw matches in {pairs} pairs {matches_left:,} in {pairs_left} pairs" in said
+
+
+def test_what_to_type_next_is_of_the_program_that_is_there(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert installed_program() == "colmap"
+    monkeypatch.setattr("stiefelsync.io.colmap.verify.which", lambda _: None)
+    assert installed_program() == "pycolmap"
+    clean(database, tmp_path / "clean it.db", method="tracks", target="matches", source="matches")
+    monkeypatch.chdir(tmp_path)
+    command = io.colmap.next_command("clean it.db", images=".")
+    assert "geometric_verification" in command
+    words = shlex.split(command.split("&&")[1])
+    assert words[:2] == ["python", "-c"]
+    Path("sparse").mkdir()
+    # It runs, and reconstructs all six images.
+    done = subprocess.run([sys.executable, "-c", words[2]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    import pycolmap
+
+    assert pycolmap.Reconstruction("sparse/0").num_reg_images() == 6
+    monkeypatch.setattr("stiefelsync.io.colmap.verify.find_spec", lambda _: None)
+    assert installed_program() == "colmap"
+    with pytest.raises(InputError, match="program"):
+        io.colmap.next_command("clean.db", program="glomap")
+
+
+def test_matches_given_twice_are_told_with_the_message_they_cause_and_mended(database: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(database)) as opened, opened:
+        pair, data = opened.execute("SELECT pair_id, data FROM two_view_geometries").fetchone()
+        block = np.frombuffer(data, dtype="<u4").reshape(-1, 2)
+        more = np.vstack([block, block[:3], [[block[0, 0], block[5, 1]]]])
+        change = "UPDATE two_view_geometries SET rows = ?, data = ? WHERE pair_id = ?"
+        opened.execute(change, (len(more), more.tobytes(), pair))
+    told = io.FORMATS["colmap"].advice(database, {})
+    assert any(
+        text.startswith("3 verified matches given twice") and "must not contain duplicate" in text for text in told
+    )
+    assert any(text.startswith("1 verified match to a second keypoint") for text in told)
+    said = subprocess.run(
+        [sys.executable, "-c", f"import pycolmap; pycolmap.global_mapping({str(database)!r}, '.', {str(tmp_path)!r})"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "duplicate" in said.stderr.lower()
+    clean(database, tmp_path / "clean.db", method="tracks")
+    left = rows(tmp_path / "clean.db", f"SELECT data FROM two_view_geometries WHERE pair_id = {pair}")[0][0]
+    left = np.frombuffer(left, dtype="<u4").reshape(-1, 2)
+    assert len(left) > 10
+    assert all(len(np.unique(left[:, side])) == len(left) for side in (0, 1))
+    assert not any("given twice" in text for text in io.FORMATS["colmap"].advice(tmp_path / "clean.db", {}))

@@ -143,6 +143,11 @@ def _lines(done: Cleaned) -> dict[str, str]:
         )
     if written is not None and written.to_verify:
         lines["verified"] = f"the verified matches of {counted(written.to_verify, 'pair')} are to be computed again"
+    if written is not None and (passed := written.verification) is not None:
+        lines["verified"] = (
+            f"by pycolmap: of {counted(passed.matches, 'raw match')} in {counted(passed.pairs, 'pair')} "
+            f"{number(passed.matches_left)} in {counted(passed.pairs_left, 'pair')} are left"
+        )
     if written is not None and written.moved:
         lines["positions"] = f"{counted(written.moved, 'keypoint')} moved off the grid"
     more = "added" if counts.adds else "more would follow (--add)"

@@ -20,7 +20,8 @@ from stiefelsync.matching.left_out import are_among
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = [
-    "FORMATS", "Content", "Format", "Written", "consistent_labels", "follows", "losses", "names_of", "register",
+    "FORMATS", "Content", "Format", "Verification", "Written", "consistent_labels", "follows", "losses", "names_of",
+    "register",
 ]  # fmt: skip
 
 Labels = NDArray[np.int64]
@@ -64,6 +65,24 @@ class Content:
 
 
 @dataclass(frozen=True)
+class Verification:
+    """What geometric verification left of matches.
+
+    Attributes
+    ----------
+    pairs, matches
+        That were verified.
+    pairs_left, matches_left
+        That passed.
+    """
+
+    pairs: int
+    matches: int
+    pairs_left: int
+    matches_left: int
+
+
+@dataclass(frozen=True)
 class Written:
     """What became of the matches of a file that a changed copy was written of, counted as the file holds them.
 
@@ -85,6 +104,8 @@ class Written:
         Distance in pixels within which points were taken for one, 0 for none.
     moved
         Points whose positions the copy has elsewhere.
+    verification
+        What was left where the matches were verified anew, None where they were not.
     """
 
     before: int
@@ -96,6 +117,7 @@ class Written:
     to_verify: int = 0
     merged: float = 0.0
     moved: int = 0
+    verification: Verification | None = None
 
     @property
     def reading(self) -> dict[str, str]:

@@ -16,12 +16,12 @@ def next_command(path: str | Path, **known: Any) -> str:
     Parameters
     ----------
     known
-        As for :func:`~stiefelsync.io.colmap.next_command` (`target`, `images`) and
+        As for :func:`~stiefelsync.io.colmap.next_command` (`target`, `images`, `program`) and
         :func:`~stiefelsync.io.hloc.next_command` (`features`, `pairs`, `images`).
 
     Examples
     --------
-    >>> print(next_command("clean.db"))
+    >>> print(next_command("clean.db", program="colmap"))
     mkdir -p sparse && colmap mapper --database_path clean.db --image_path images --output_path sparse
     """
     if Path(path).suffix.lower() in hloc.HLOC.suffixes:

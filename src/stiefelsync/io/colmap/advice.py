@@ -10,13 +10,36 @@ import numpy as np
 
 from stiefelsync.errors import counted
 from stiefelsync.io.colmap.positions import LEAST_CELL
+from stiefelsync.io.colmap.tables import TABLES, load_images, load_rows
 from stiefelsync.io.sqlite import snapshot
+from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.grid import resolution
 
 __all__ = ["advice"]
 
 _BEFORE = "before_verification=True"
 _NOTHING = (np.zeros((3, 3)).tobytes(), np.eye(3).tobytes())  # matrices that say nothing
+
+
+def _repeated(path: Path) -> list[str]:
+    """Return sentences on verified matches given twice or to two partners, with the message that each causes."""
+    with snapshot(path) as connection:
+        images = load_images(connection, path)
+        rows = load_rows(connection, TABLES[0], images, path)
+    found = Matchings.from_arrays(rows.objects, rows.indices, images.sizes, one_to_many="repair").repair
+    said = []
+    if found is not None and found.duplicates:
+        said.append(
+            f"{counted(found.duplicates, 'verified match')} given twice: COLMAP's global mapper "
+            'stops at them ("The correspondence graph must not contain duplicate matches"). The copy has each once.'
+        )
+    if found is not None and found.second_partners:
+        said.append(
+            f"{counted(found.second_partners, 'verified match')} to a second keypoint of the same"
+            ' image: COLMAP before 3.13 ignores them ("Duplicate correspondence between point2D_idx"). The copy has at'
+            " most one partner for each keypoint, unless merge_px takes several for one."
+        )
+    return said
 
 
 def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
@@ -39,10 +62,11 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
         pass
     elif bare:
         told = f"{bare:,} of {counted(len(rows), 'pair')} with verified matches have no geometry: nobody verified them."
-        recipe = f"Clean the raw matches before verification ({_BEFORE}), then verify."
+        recipe = f"For COLMAP's global mapper clean the raw matches and have them verified ({_BEFORE})."
         said.append(f"{told} {recipe if raw else 'Put the matches into the table matches and verify them.'}")
     elif raw and not rows:
-        said.append(f"Only raw matches: verify them, and clean them before that if it is worth it ({_BEFORE}).")
+        said.append(f"Only raw matches: mappers read verified ones. Clean and verify them in one go: {_BEFORE}.")
+    said += _repeated(path)
     if largest is not None and largest[0] and not options.get("refine"):
         at = np.frombuffer(largest[1], dtype="<f4").reshape(largest[0], -1)[:, :2]
         cell = float(resolution(at, np.array([len(at)]))[0])

@@ -33,7 +33,7 @@ from stiefelsync.io.colmap.tables import (
     load_rows,
 )
 from stiefelsync.io.colmap.tables import check_tables as _check_tables
-from stiefelsync.io.colmap.verify import can_verify
+from stiefelsync.io.colmap.verify import can_verify, installed_program
 from stiefelsync.io.colmap.verify import verify as run_verification
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
@@ -42,6 +42,7 @@ from stiefelsync.positions.duplicate_keypoints import representatives
 
 __all__ = ["COLMAP", "MAX_IMAGES", "TABLES", "check_same_table", "next_command"]
 
+PROGRAMS = ("colmap", "pycolmap")
 DEGENERATE, UNCALIBRATED = 1, 3  # values of the column `config`; COLMAP's mappers skip rows of 0 and 1
 
 Int64s = NDArray[np.int64]
@@ -212,10 +213,16 @@ def write(
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
-    if verify:
-        run_verification(path, read(path, source="matches"))
-    to_verify = 0 if verify else dropped
-    return replace(written, source=source, target=target, to_verify=to_verify, merged=merge_px, moved=moved)
+    passed = run_verification(path, read(path, source="matches")) if verify else None
+    return replace(
+        written,
+        source=source,
+        target=target,
+        to_verify=0 if verify else dropped,
+        merged=merge_px,
+        moved=moved,
+        verification=passed,
+    )
 
 
 def _least_cell(refine: bool | None, content: Content) -> float | None:
@@ -316,7 +323,9 @@ def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArr
     return dropped
 
 
-def next_command(path: str | Path, *, target: str | None = None, images: str | Path = "images") -> str:
+def next_command(
+    path: str | Path, *, target: str | None = None, images: str | Path = "images", program: str | None = None
+) -> str:
     """Return what to type next to reconstruct from a database written here.
 
     Parameters
@@ -324,17 +333,26 @@ def next_command(path: str | Path, *, target: str | None = None, images: str | P
     target : {"two_view_geometries", "matches"}
         The table that was written; after "matches" these are to be verified first. None looks into the database, if
         there is one: whether it has raw matches that were never verified, or no verified ones at all.
+    program : {"colmap", "pycolmap"}
+        What to reconstruct with; None is the one that is installed.
 
     Examples
     --------
-    >>> print(next_command("clean.db"))
+    >>> print(next_command("clean.db", program="colmap"))
     mkdir -p sparse && colmap mapper --database_path clean.db --image_path images --output_path sparse
     """
+    program = installed_program() if program is None else program
+    if program not in PROGRAMS:
+        raise unknown_name("program", program, PROGRAMS)
     if target is not None and target not in TABLES:
         raise unknown_name("target", target, TABLES)
+    first = _unverified(Path(path)) if target is None else target == "matches"
+    if program == "pycolmap":
+        verify = f"pycolmap.geometric_verification({str(path)!r}); " if first else ""
+        mapper = f"pycolmap.incremental_mapping({str(path)!r}, {str(images)!r}, 'sparse')"
+        return f"mkdir -p sparse && python -c {shlex.quote(f'import pycolmap; {verify}{mapper}')}"
     database, folder = shlex.quote(str(path)), shlex.quote(str(images))
     mapper = f"colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
-    first = _unverified(Path(path)) if target is None else target == "matches"
     verify = f"colmap geometric_verifier --database_path {database} && " if first else ""
     return f"{verify}mkdir -p sparse && {mapper}"
 

@@ -7,14 +7,16 @@ import tempfile
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 
 from stiefelsync.errors import MissingExtraError
+from stiefelsync.io.base import Verification
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.grid import resolution
 
-__all__ = ["can_verify", "verify"]
+__all__ = ["can_verify", "installed_program", "verify"]
 
 MAX_ERROR = 4.0  # pixels: COLMAP's own tolerance
 _OF_CELL = 0.75  # positions rounded to cells of 8 px are verified to within 6
@@ -25,13 +27,23 @@ def can_verify() -> bool:
     return find_spec("pycolmap") is not None
 
 
-def verify(path: Path, matchings: Matchings) -> None:
+def installed_program() -> str:
+    """Return which of COLMAP's programs is at hand: the command "colmap", else "pycolmap" where that is installed."""
+    return "pycolmap" if which("colmap") is None and can_verify() else "colmap"
+
+
+def verify(path: Path, matchings: Matchings) -> Verification:
     """Verify all raw matches of a database anew, in place, to within 4 pixels or what a grid of positions needs.
 
     Parameters
     ----------
     matchings
         Its raw matches, with names and positions.
+
+    Returns
+    -------
+    Verification
+        What was verified and what passed.
     """
     try:
         import pycolmap
@@ -57,3 +69,6 @@ def verify(path: Path, matchings: Matchings) -> None:
     with closing(sqlite3.connect(path)) as database:  # pycolmap leaves a log beside the file
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.execute("PRAGMA journal_mode = DELETE")
+        passed = "SELECT count(*), coalesce(sum(rows), 0) FROM two_view_geometries WHERE rows > 0"
+        pairs, count = database.execute(passed).fetchone()
+    return Verification(len(matchings.pair_objects), matchings.n_matches, int(pairs), int(count))
