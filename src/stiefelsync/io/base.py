@@ -152,6 +152,8 @@ class Format:
         Whether it writes a changed copy of a file of its own, where it is given one.
     photographs
         Whether its points are keypoints of photographs.
+    half_pixel
+        Whether positions of a file count from the centre of the first pixel, not from its corner as COLMAP's do.
     files
         Names of the options that name further files to read.
     recipes
@@ -179,6 +181,7 @@ class Format:
     whole: bool = False
     copies: bool = False
     photographs: bool = False
+    half_pixel: Callable[[Path], bool] = lambda _: False
     files: tuple[str, ...] = ()
     recipes: Mapping[str, Callable[[], dict[str, Any]]] = field(default_factory=dict)
     load: Callable[..., tuple[Matchings, object]] | None = None

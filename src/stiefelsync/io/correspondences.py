@@ -28,6 +28,7 @@ from stiefelsync.io.base import Content, Format, head, losses, names_of, registe
 from stiefelsync.io.hdf5 import Datasets, is_hdf5, opened
 from stiefelsync.io.limits import regular
 from stiefelsync.io.npz_arrays import load
+from stiefelsync.io.photographs import with_folders
 from stiefelsync.matching._typed import typed
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.keypoints import find_keypoints
@@ -101,8 +102,15 @@ def _files(path: Path) -> list[Path]:
     return sorted(item for item in path.iterdir() if item.suffix in (".npz", ".csv") and BETWEEN in item.stem)
 
 
-def read(path: Path) -> Matchings:
-    """Read correspondences and find the keypoints they are about."""
+def read(path: Path, *, photos: str | Path | None = None) -> Matchings:
+    """Read correspondences and find the keypoints they are about.
+
+    Parameters
+    ----------
+    photos
+        Folder of the photographs. Files that cannot hold a slash in a name, such as those of hloc's ``match_dense``,
+        have ``-`` instead; names get back their folders where the photograph is there.
+    """
     if path.is_dir():
         pairs = {_names(item): _pair(item) for item in _files(path)}
     elif is_hdf5(path):
@@ -113,6 +121,9 @@ def read(path: Path) -> Matchings:
         pairs = _read_csv(path)
     if not pairs:
         raise FormatError(f"{path} holds no correspondences")
+    if photos is not None:
+        called = with_folders({name for pair in pairs for name in pair}, Path(photos))
+        pairs = {(called[a], called[b]): block for (a, b), block in pairs.items()}
     return from_correspondences(pairs)
 
 
@@ -245,5 +256,6 @@ CORRESPONDENCES = register(
         write,
         loses,
         photographs=True,
+        half_pixel=is_hdf5,  # as hloc's
     )
 )

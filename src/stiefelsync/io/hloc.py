@@ -340,6 +340,7 @@ HLOC = register(
         adds=False,
         copies=True,
         photographs=True,
+        half_pixel=lambda _: True,
         files=("features",),
         advice=_advice,
         next_command=lambda path, written, images: next_command(path, images="IMAGES" if images is None else images),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stiefelsync.errors import FormatError, MissingExtraError
+from stiefelsync.errors import FormatError, InputError, MissingExtraError
 
-__all__ = ["PHOTOGRAPHS", "inside", "opened"]
+__all__ = ["PHOTOGRAPHS", "inside", "opened", "with_folders"]
 
 # What cameras and phones write, and what such files are converted to. Pillow would try every format it knows, whatever
 # a file is called, and for EPS start a program that runs what stands in it.
@@ -31,6 +31,31 @@ def inside(root: Path, name: str) -> Path | None:
         return path if path.is_relative_to(folder) and path.is_file() else None
     except (OSError, ValueError):  # a name too long or with a null character
         return None
+
+
+def with_folders(names: Iterable[str], root: Path) -> dict[str, str]:
+    """Return for names in which slashes became ``-`` those of their photographs, as far as these are there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "db").mkdir()
+    ...     _ = Path(folder, "db", "0-1.jpg").write_bytes(b"")
+    ...     with_folders(["db-0-1.jpg", "other.jpg"], Path(folder))
+    {'db-0-1.jpg': 'db/0-1.jpg', 'other.jpg': 'other.jpg'}
+    """
+    if not root.is_dir():
+        raise InputError(f"there is no folder {root} of photographs", setting="photos")
+    known: dict[str, str] = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if not path.is_file():
+            continue
+        plain = name.replace("/", "-")
+        if known.setdefault(plain, name) != name and plain in names:
+            raise InputError(f"{plain!r} may be {known[plain]!r} or {name!r} in {root}; rename one", setting="photos")
+    return {name: name if inside(root, name) is not None else known.get(name, name) for name in names}
 
 
 @contextmanager

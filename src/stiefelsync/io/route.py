@@ -15,6 +15,9 @@ from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Route", "convert", "plan_route", "share"]
 
+HALF_PIXEL = 0.5
+"""From the centre of the first pixel, where some programs count from, to its corner, where COLMAP does."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -94,6 +97,8 @@ def plan_route(
         raise InputError(f"the output is of the format {writer.name!r}: {why}; leave like= out", setting="like")
     options = _spelled_out(options, reader, inputs[0])
     given = share(options, read=reader.read_options, write=writer.write_options, other=others)
+    if "shift" in writer.write_options and not writer.sniff(model) and reader.half_pixel(inputs[0]):
+        given["write"].setdefault("shift", HALF_PIXEL)
     files = [*reader.check("read", given["read"]), *writer.check("write", given["write"])]
     if files:
         check_outputs(written, reads=files, force=force)

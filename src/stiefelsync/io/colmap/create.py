@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.errors import FormatError, InputError, unknown_name
+from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import names_of
 from stiefelsync.io.limits import lines, real, regular, whole
 from stiefelsync.io.photographs import inside, opened
@@ -94,8 +94,9 @@ def create(
     photos
         Folder of the photographs, whose size and focal length (EXIF) are taken where no camera is given.
     shift
-        Added to all positions in pixels: 0.5 where (0, 0) is the centre of the first pixel, as in hloc's files and of
-        most matchers. In COLMAP it is the pixel's corner.
+        Added to all positions in pixels: 0.5 where (0, 0) is the centre of the first pixel, as of most matchers. In
+        COLMAP it is the pixel's corner. Files of hloc are known to need it: :func:`~stiefelsync.clean` and ``convert``
+        take 0.5 for them unless told otherwise.
 
     Notes
     -----
@@ -119,6 +120,12 @@ def create(
         _camera(name, given, None if photos is None else Path(photos), None if normalised else block + shift)
         for name, block in zip(names, blocks, strict=True)
     ]
+    if photos is not None and all(inside(Path(photos), name) is None for name in names):
+        warnings.warn(
+            f"none of the {counted(len(names), 'image')} is in {photos}, {names[0]!r} for example; sizes and focal "
+            "lengths are guessed",
+            stacklevel=2,
+        )
     pixels = [
         _pixels(block, camera) if normalised else block + shift for block, camera in zip(blocks, found, strict=True)
     ]
