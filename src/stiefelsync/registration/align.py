@@ -1,0 +1,216 @@
+"""Where the cells of one session lie in another: a search of rotations and shifts, then an affine map.
+
+No smooth warp is fitted on the cells themselves: it would make every score that is computed from the same cells look
+better and move the cells it was not fitted on away from their partners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+from scipy.spatial import cKDTree
+
+from stiefelsync.registration.session import Session
+
+__all__ = ["Alignment", "Views", "align"]
+
+Floats = NDArray[np.float64]
+
+ANGLES = 12.0  # degrees to either side that are searched
+STEP = 1.0
+SIDE = 128  # pixels that the longer side of an image is reduced to
+ROUNDS = 4  # of mutual neighbours and fits
+FEWEST = 6  # mutual neighbours that an affine map is fitted on; 3 for a rigid one
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How a session is laid over another one.
+
+    Attributes
+    ----------
+    matrix : (2, 3)
+        Takes (x, y, 1) in the second session to (x, y) in the first.
+    shift
+        How far the centre of the image moves, in pixels.
+    angle
+        By how much it is turned, in degrees.
+    near
+        Share of the cells of the smaller session that have a mutually nearest cell within half a diameter.
+    chance
+        That share for cells strewn at random.
+    residual
+        Median distance of these cells, in pixels.
+    """
+
+    matrix: Floats
+    shift: float
+    angle: float
+    near: float
+    chance: float
+    residual: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether hardly more cells meet than would by chance."""
+        return self.near < 1.5 * self.chance + 0.05
+
+    def __call__(self, points: Floats) -> Floats:
+        """Return where points, (n, 2), of the second session lie in the first."""
+        return np.asarray(points @ self.matrix[:, :2].T + self.matrix[:, 2])
+
+
+class Views:
+    """Images of cells as spots, reduced, in all directions, as their Fourier transforms: made once per session."""
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        height = max(s.shape[0] for s in sessions)
+        width = max(s.shape[1] for s in sessions)
+        self.centre = np.array([width - 1, height - 1]) / 2
+        self.scale = max(max(height, width) / SIDE, 1.0)
+        # Twice the size, so that what leaves the image on one side does not come in again on the other.
+        self.size = tuple(fft.next_fast_len(int(2 * np.ceil(n / self.scale)), real=True) for n in (height, width))
+        spread = max(np.median([s.diameter for s in sessions]) / 2, 1.0) / self.scale
+        fy, fx = fft.fftfreq(self.size[0])[:, None], fft.rfftfreq(self.size[1])[None, :]
+        self.blur = np.exp(-2 * (np.pi * spread) ** 2 * (fx**2 + fy**2)).astype(np.float32)
+        self.blur[0, 0] = 0.0  # the mean says nothing
+        self.angles = np.arange(-ANGLES, ANGLES + STEP / 2, STEP)
+
+    def still(self, session: Session) -> NDArray[np.complex64]:
+        """Return the transform of the session as it is."""
+        return self._spots(session.centroids, 0.0)
+
+    def turned(self, session: Session) -> NDArray[np.complex64]:
+        """Return the transforms of the session turned by every angle, (angles, …)."""
+        return np.stack([self._spots(session.centroids, angle) for angle in self.angles])
+
+    def _spots(self, centroids: Floats, angle: float) -> NDArray[np.complex64]:
+        at = ((centroids - self.centre) @ turn(angle).T + self.centre) / self.scale
+        at = at[np.isfinite(at).all(axis=1)] + np.array(self.size[::-1]) / 4
+        image = np.zeros(self.size, dtype=np.float32)
+        low = np.floor(at).astype(np.int64)
+        part = at - low
+        # A spot between pixels is shared out among the four around it.
+        for dy in (0, 1):
+            for dx in (0, 1):
+                weight = np.abs(1 - dx - part[:, 0]) * np.abs(1 - dy - part[:, 1])
+                y, x = low[:, 1] + dy, low[:, 0] + dx
+                inside = (y >= 0) & (x >= 0) & (y < self.size[0]) & (x < self.size[1])
+                np.add.at(image, (y[inside], x[inside]), weight[inside])
+        return np.asarray(fft.rfft2(image) * self.blur, dtype=np.complex64)
+
+    def search(self, still: NDArray[np.complex64], turned: NDArray[np.complex64]) -> Floats:
+        """Return the map, (2, 3), of the angle and the shift at which the two images agree best."""
+        best, where = -np.inf, (0, 0, 0)
+        surfaces = {}
+        for a, other in enumerate(turned):
+            # Plain, not phase, correlation: whitening smooth images leaves noise.
+            surface = fft.irfft2(still * other.conj(), s=self.size)
+            at = np.unravel_index(np.argmax(surface), surface.shape)
+            surfaces[a] = float(surface[at])
+            if surface[at] > best:
+                best, where, peak = float(surface[at]), (a, int(at[0]), int(at[1])), surface
+        a, y, x = where
+        dy = y + _vertex(peak[(y - 1) % self.size[0], x], best, peak[(y + 1) % self.size[0], x])
+        dx = x + _vertex(peak[y, (x - 1) % self.size[1]], best, peak[y, (x + 1) % self.size[1]])
+        dy, dx = ((d + n / 2) % n - n / 2 for d, n in zip((dy, dx), self.size, strict=True))
+        angle = self.angles[a]
+        if 0 < a < len(self.angles) - 1:
+            angle += STEP * _vertex(surfaces[a - 1], best, surfaces[a + 1])
+        rotation = turn(angle)
+        shift = self.centre - rotation @ self.centre + np.array([dx, dy]) * self.scale
+        return np.column_stack([rotation, shift])
+
+
+def _vertex(before: float, top: float, after: float) -> float:
+    """Return where the parabola through three neighbouring values has its top, from −½ to ½."""
+    bend = before - 2 * top + after
+    return 0.0 if bend >= 0 else float(np.clip(0.5 * (before - after) / bend, -0.5, 0.5))
+
+
+def turn(angle: float) -> Floats:
+    """Return the matrix that turns by an angle in degrees."""
+    c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    return np.array([[c, -s], [s, c]])
+
+
+def align(first: Session, second: Session, begin: Floats) -> Alignment:
+    """Refine a map by mutually nearest centroids: rigid, then affine.
+
+    Parameters
+    ----------
+    begin : (2, 3)
+        The map to begin with, from the second session to the first.
+
+    Examples
+    --------
+    >>> at = np.random.default_rng(0).integers(5, 95, (60, 2))
+    >>> days = [
+    ...     Session.from_pixels(n, (110, 110), np.arange(60), (at[:, 1] + d) * 110 + at[:, 0], numbers=np.arange(60))
+    ...     for n, d in (("a", 0), ("b", 3))
+    ... ]
+    >>> views = Views(days)
+    >>> found = align(*days, views.search(views.still(days[0]), views.turned(days[1])))
+    >>> found.matrix.round(1).tolist(), found.failed
+    ([[1.0, 0.0, 0.0], [0.0, 1.0, -3.0]], False)
+    """
+    a, b = (s.centroids[np.isfinite(s.centroids).all(axis=1)] for s in (first, second))
+    matrix = np.array(begin, dtype=np.float64)
+    radius = 0.5 * (first.diameter + second.diameter) / 2
+    if not len(a) or not len(b):
+        return Alignment(np.eye(2, 3), 0.0, 0.0, 0.0, 1.0, np.nan)
+    tree = cKDTree(a)
+    # The first rounds reach far, to mend what the search left; the last only across half a cell.
+    for done, reach in enumerate(np.linspace(3.0, 1.0, ROUNDS) * radius):
+        i, j, _ = _mutual(tree, a, b @ matrix[:, :2].T + matrix[:, 2], reach)
+        affine = done >= ROUNDS // 2
+        if len(i) < (FEWEST if affine else 3):
+            continue
+        matrix = _affine(b[j], a[i]) if affine else _rigid(b[j], a[i])
+    i, j, distance = _mutual(tree, a, b @ matrix[:, :2].T + matrix[:, 2], radius)
+    few = min(len(a), len(b))
+    centre = np.array([first.shape[1] - 1, first.shape[0] - 1]) / 2
+    return Alignment(
+        matrix,
+        float(np.linalg.norm(matrix[:, :2] @ centre + matrix[:, 2] - centre)),
+        float(np.degrees(np.arctan2(matrix[1, 0] - matrix[0, 1], matrix[0, 0] + matrix[1, 1]))),
+        len(i) / few,
+        _chance(a, b, radius, few),
+        float(np.median(distance)) if len(i) else np.nan,
+    )
+
+
+def _mutual(
+    tree: cKDTree, a: Floats, b: Floats, reach: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return the points of a and of b that are each other's nearest within reach, and their distances."""
+    distance, nearest = tree.query(b, distance_upper_bound=reach)
+    j = np.flatnonzero(np.isfinite(distance))
+    _, back = cKDTree(b).query(a[nearest[j]])
+    j = j[back == j]
+    return nearest[j], j, distance[j]
+
+
+def _chance(a: Floats, b: Floats, radius: float, few: int) -> float:
+    """Return the share of cells that a mutual neighbour would be met by at random, in the area that they fill."""
+    extent = np.maximum(np.ptp(np.concatenate([a, b]), axis=0), 2 * radius)
+    many = max(len(a), len(b))
+    return float(1 - np.exp(-np.pi * radius**2 * many / np.prod(extent))) * min(1.0, many / few)
+
+
+def _rigid(source: Floats, target: Floats) -> Floats:
+    """Return the rotation and shift, (2, 3), with the least squared distances (Kabsch)."""
+    from_, to = source.mean(axis=0), target.mean(axis=0)
+    u, _, vt = np.linalg.svd((target - to).T @ (source - from_))
+    rotation = u @ np.diag([1.0, np.linalg.det(u @ vt)]) @ vt
+    return np.column_stack([rotation, to - rotation @ from_])
+
+
+def _affine(source: Floats, target: Floats) -> Floats:
+    """Return the affine map, (2, 3), with the least squared distances."""
+    design = np.column_stack([source, np.ones(len(source))])
+    return np.asarray(np.linalg.lstsq(design, target, rcond=None)[0].T)
