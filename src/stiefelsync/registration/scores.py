@@ -1,0 +1,68 @@
+"""One matrix of probabilities over the units of all recordings, as programs for spike sorting write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stiefelsync.errors import InputError
+from stiefelsync.registration.candidates import Candidates
+
+__all__ = ["candidates_of_matrix"]
+
+LEAST = 0.01  # pairs less probable than this are forgotten
+
+
+def candidates_of_matrix(
+    p: ArrayLike, session: ArrayLike, names: Sequence[str] | None = None
+) -> tuple[Candidates, NDArray[np.int64]]:
+    """Return the pairs of units of different sessions, each with the mean of its two probabilities.
+
+    Parameters
+    ----------
+    p : (m, m)
+        Probability that unit i and unit j are one, 0 to 1; symmetric or not. Within a session it is ignored.
+    session : (m,)
+        Session of every unit, numbers or names; sessions come in sorted order.
+    names : sequence of k str, optional
+        Names of the sessions.
+
+    Returns
+    -------
+    candidates
+        With units sorted by session.
+    order : (m,) int
+        Row of the matrix of every unit in this order.
+
+    Examples
+    --------
+    >>> found, order = candidates_of_matrix([[1, 0.9, 0.2], [0.7, 1, 0], [0.2, 0, 1]], [1, 0, 1])
+    >>> found.p.tolist(), order.tolist()
+    ([0.8], [1, 0, 2])
+    """
+    table, owners = np.asarray(p), np.asarray(session).ravel()
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or table.dtype.kind not in "fiub":
+        raise InputError(f"the scores must be a square matrix of numbers, got shape {table.shape}")
+    if len(owners) != len(table):
+        raise InputError(f"{len(owners)} sessions do not fit a matrix of {len(table)} units")
+    different, of = np.unique(owners, return_inverse=True)
+    if len(different) < 2:
+        raise InputError("units of a single session cannot be followed; at least two are needed")
+    order = np.argsort(of, kind="stable")
+    sizes = np.bincount(of)
+    starts = np.cumsum(sizes) - sizes
+    ends, values = [], []
+    rows = np.split(order, starts[1:])
+    for i in range(len(sizes)):
+        for j in range(i + 1, len(sizes)):
+            # One block at a time, so that nothing of the size of the matrix is made.
+            block = (table[np.ix_(rows[i], rows[j])].astype(np.float64) + table[np.ix_(rows[j], rows[i])].T) / 2
+            if not np.isfinite(block).all() or block.min(initial=0) < 0 or block.max(initial=0) > 1:
+                raise InputError("the scores must be probabilities from 0 to 1; turn others into such first")
+            a, b = np.nonzero(block > LEAST)
+            ends.append(np.stack([a + starts[i], b + starts[j]], axis=1))
+            values.append(block[a, b])
+    called = tuple(map(str, different.tolist())) if names is None else tuple(names)
+    return Candidates(sizes, np.concatenate(ends), np.concatenate(values), called), order
