@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.options import Features, Format, Input, Json, Options, Quiet, Seed, parse_options
+from stiefelsync.cli.days import inspect_days
+from stiefelsync.cli.options import Features, Format, Inputs, Json, Options, Quiet, Seed, parse_options
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
+from stiefelsync.following import is_followed
 from stiefelsync.inspection import Inspection, inspect
 
 __all__ = ["run"]
@@ -22,7 +24,7 @@ FINDING = 1  # the exit code where something was found
 
 def run(
     ctx: typer.Context,
-    input: Input,
+    inputs: Inputs,
     format: Format = None,
     max_conflicts: Annotated[
         int | None,
@@ -38,9 +40,17 @@ def run(
 
     A conflict is a set of connected matches that holds two points of one object: it cannot be one track.
 
+    Several inputs are sessions: they are laid over each other and their cells followed, and cycles, exclusivity and
+    transitivity are told.
+
     Example: stiefelsync inspect database.db --max-conflicts 0
+    Example: stiefelsync inspect mouse/*/
     """
-    began = time.perf_counter()
+    if is_followed(inputs):
+        unused = {"format": format, "max-conflicts": max_conflicts, "features": features}
+        inspect_days(inputs, options=parse_options(option), unused=unused, quiet=quiet, json=json)
+        return
+    input, began = inputs[0], time.perf_counter()
     given = parse_options(option, features)
     found = inspect(io.read(input, format, **given), rng=seed)
     known = io.detect(input) if format is None else io.FORMATS[format]

@@ -10,18 +10,28 @@ from typing import Annotated, Any
 import typer
 
 from stiefelsync import io
-from stiefelsync.cli.standard_input import keep
+from stiefelsync.cli.standard_input import keep, keep_all
 from stiefelsync.errors import InputError
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS
 
 __all__ = [
-    "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Json", "Like", "Method", "Options",
+    "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json", "Like", "Method", "Options",
     "Quiet", "Seed", "To", "Universe", "Unused", "parse_options", "parse_universe",
 ]  # fmt: skip
 
 Input = Annotated[
     Path,
     typer.Argument(metavar="INPUT", help="File with matches; - is standard input.", callback=keep, show_default=False),
+]
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="INPUT...",
+        help="File with matches, - is standard input; or the cells of several sessions, to follow these: "
+        "suite2p folders, CaImAn results, footprints; or one folder of UnitMatch.",
+        callback=keep_all,
+        show_default=False,
+    ),
 ]
 Format = Annotated[
     str | None,
@@ -37,8 +47,9 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="NAME",
-        help="Format of the output, one of the same; told from its ending by default.",
-        autocompletion=lambda: list(io.FORMATS),
+        help="Format of the output, one of the same; told from its ending by default. "
+        f"Of sessions: {', '.join(io.cells.TABLES)}.",
+        autocompletion=lambda: [*io.FORMATS, *io.cells.TABLES],
     ),
 ]
 Like = Annotated[

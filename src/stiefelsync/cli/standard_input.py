@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["keep", "named"]
+__all__ = ["keep", "keep_all", "named"]
 
 _DASH, _NAME, _PREFIX = Path("-"), "standard input", "stiefelsync-stdin-"
 
@@ -28,6 +28,11 @@ def keep(ctx: typer.Context, path: Any) -> Any:
     with kept.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return kept
+
+
+def keep_all(ctx: typer.Context, paths: Any) -> Any:
+    """Return the paths of several arguments, as :func:`keep` does."""
+    return [keep(ctx, path) for path in paths] if isinstance(paths, list | tuple) else paths
 
 
 def named(text: str) -> str:

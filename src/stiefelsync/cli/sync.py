@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from stiefelsync.cleaning import Cleaned, clean
+from stiefelsync.cli.days import sync_days
 from stiefelsync.cli.options import (
     Add,
     Certificate,
@@ -16,7 +17,7 @@ from stiefelsync.cli.options import (
     Force,
     Format,
     Images,
-    Input,
+    Inputs,
     Json,
     Like,
     Method,
@@ -31,6 +32,7 @@ from stiefelsync.cli.options import (
 from stiefelsync.cli.terminal import facts, number, percent, progress, show, show_json
 from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
+from stiefelsync.following import is_followed
 from stiefelsync.io.pair_scores import read_pairs
 from stiefelsync.sync.method import METHODS
 
@@ -39,7 +41,7 @@ __all__ = ["run"]
 
 def run(
     ctx: typer.Context,
-    input: Input,
+    inputs: Inputs,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)],
     method: Method = None,
     universe: Universe = "auto",
@@ -96,12 +98,26 @@ def run(
     Matches that contradict the others are removed, matches that follow from others are added. The input is not changed.
 
     Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
+    Several inputs are sessions whose cells are followed, one folder of UnitMatch is units; what is written is a table.
+
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
+    Example: stiefelsync sync mouse/*/ -o cells.csv --report cells.html
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
     Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
     Example: stiefelsync sync database.db --before-verification -o clean.db
     """
-    many = workers is not None or scheduler is not None
+    if is_followed(inputs):
+        unused = {
+            "format": format, "like": like, "add": add, "plot": plot, "images": images, "features": features,
+            "start": start, "workers": workers, "scheduler": scheduler, "certificate": certificate or None,
+            "before-verification": before_verification or None, "universe": None if universe == "auto" else universe,
+        }  # fmt: skip
+        sync_days(
+            inputs, output, options=parse_options(option), unused=unused, quiet=quiet, json=json, seed=seed,
+            to=to, report=report, method=method, force=force,
+        )  # fmt: skip
+        return
+    input, many = inputs[0], workers is not None or scheduler is not None
     with progress(f"synchronising {input.name}", quiet=quiet) as callback, ExitStack() as stack:
         client = stack.enter_context(_cluster(workers, scheduler)) if many else None
         done = clean(

@@ -1,6 +1,6 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
-from stiefelsync.io import colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
+from stiefelsync.io import cells, colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.correspondences import from_correspondences
 from stiefelsync.io.dispatch import detect, read, write
@@ -14,6 +14,7 @@ __all__ = [
     "FORMATS",
     "Format",
     "TracksEstimator",
+    "cells",
     "colmap",
     "convert",
     "correspondences",

@@ -20,6 +20,7 @@ from stiefelsync.io.limits import SMALL_BYTES, check_bytes, shown
 __all__ = ["Datasets", "edited", "is_hdf5", "opened"]
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
+MATLAB = b"MATLAB 7.3 MAT-file"  # an HDF5 file behind a head of its own
 DEEPEST = 100  # groups inside each other; names of images make a few
 INFLATES = 1032  # times, at most, that zlib's bytes grow
 CHECKSUM = 4  # bytes that another filter adds to a chunk
@@ -34,7 +35,7 @@ def _h5py() -> Any:
     try:
         import h5py
     except ImportError:
-        raise MissingExtraError("reading and writing hloc files", "h5py", "hloc") from None
+        raise MissingExtraError("reading and writing HDF5 files", "h5py", "hloc") from None
     return h5py
 
 
@@ -127,7 +128,7 @@ def opened(path: Path) -> Iterator[Datasets]:
     Raises :class:`FormatError` if it is damaged or refers to other files.
     """
     h5py = _h5py()
-    if not is_hdf5(path):
+    if not (is_hdf5(path) or head(path, 19) == MATLAB):
         raise FormatError(f"{path} is not an HDF5 file")
     try:
         with h5py.File(path, "r") as file:

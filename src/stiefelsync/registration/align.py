@@ -155,7 +155,7 @@ def align(first: Session, second: Session, begin: Floats) -> Alignment:
     ... ]
     >>> views = Views(days)
     >>> found = align(*days, views.search(views.still(days[0]), views.turned(days[1])))
-    >>> found.matrix.round(1).tolist(), found.failed
+    >>> (found.matrix.round(1) + 0.0).tolist(), found.failed
     ([[1.0, 0.0, 0.0], [0.0, 1.0, -3.0]], False)
     """
     a, b = (s.centroids[np.isfinite(s.centroids).all(axis=1)] for s in (first, second))
@@ -184,9 +184,7 @@ def align(first: Session, second: Session, begin: Floats) -> Alignment:
     )
 
 
-def _mutual(
-    tree: cKDTree, a: Floats, b: Floats, reach: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _mutual(tree: cKDTree, a: Floats, b: Floats, reach: float) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Return the points of a and of b that are each other's nearest within reach, and their distances."""
     distance, nearest = tree.query(b, distance_upper_bound=reach)
     j = np.flatnonzero(np.isfinite(distance))

@@ -88,7 +88,7 @@ def _best(ends: Ints, objects: Ints, gain: Floats) -> NDArray[np.bool_]:
     _, part = connected_components(sparse.coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)
     part = part[a]
     size = np.bincount(part)
-    chosen = size[part] == 1
+    chosen: NDArray[np.bool_] = size[part] == 1
     rest = np.flatnonzero(~chosen)
     rest = rest[np.argsort(part[rest], kind="stable")]
     for group in np.split(rest, np.flatnonzero(np.diff(part[rest])) + 1) if len(rest) else ():

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stiefelsync.errors import ConvergenceWarning, InputError, counted
 from stiefelsync.registration.align import Alignment, Views, align
@@ -139,8 +138,9 @@ def _warn(sessions: Sequence[Session], failed: list[tuple[int, int]]) -> None:
         i, j = failed[0]
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
         warnings.warn(
-            f"sessions {sessions[i].name!r} and {sessions[j].name!r}{more} could not be laid over each other: their cells "
-            "meet hardly more often than by chance; are they of one field of view? No matches were taken from them",
+            f"sessions {sessions[i].name!r} and {sessions[j].name!r}{more} could not be laid over each other: their "
+            "cells meet hardly more often than by chance; are they of one field of view? "
+            "No matches were taken from them",
             ConvergenceWarning,
             stacklevel=3,
         )

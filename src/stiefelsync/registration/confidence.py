@@ -87,7 +87,8 @@ def confidences(candidates: Candidates, labels: Ints) -> Trust:
     inside = (labels[a] == labels[b]) & (labels[a] >= 0)
 
     def gathered(values: Floats) -> Floats:
-        return np.bincount(a[inside], values[inside], m) + np.bincount(b[inside], values[inside], m)
+        one, other = (np.bincount(end[inside], values[inside], m) for end in (a, b))
+        return np.asarray(one + other, dtype=np.float64)
 
     log_odds = np.clip(special.logit(np.clip(p, 1e-6, 1 - 1e-6)), -MOST, MOST)
     mean_p = gathered(p) / others

@@ -67,8 +67,8 @@ def judge(candidates: Candidates, labels: Ints, *, threshold: float = 0.5) -> Ju
     Examples
     --------
     >>> found = Candidates(np.array([1, 1, 1]), np.array([[0, 1], [0, 2], [1, 2]]), np.full(3, 0.9), ("a", "b", "c"))
-    >>> judge(found, np.array([0, 0, -1])).true_negative.round(2)
-    np.float64(-0.35)
+    >>> judge(found, np.array([0, 0, 0])).exclusivity, judge(found, np.array([0, 0, -1])).cells
+    (1.0, 2)
     """
     labels = np.array(labels, dtype=np.int64)
     if len(labels) != candidates.sizes.sum():
@@ -123,9 +123,7 @@ def _scores(
     same = labels[a] == labels[b]
     # Probability of all neighbours in a session, and of the partner there.
     near, partner = (
-        (
-            np.bincount(a * k + objects[b], w, m * k) + np.bincount(b * k + objects[a], w, m * k)
-        ).reshape(m, k)
+        (np.bincount(a * k + objects[b], w, m * k) + np.bincount(b * k + objects[a], w, m * k)).reshape(m, k)
         for w in (p, p * same)
     )
     other = np.arange(k)[None, :] != objects[:, None]

@@ -106,7 +106,13 @@ def _start(distance: Floats) -> Floats:
     size = max(mean * (1 - mean) / spread - 1, 2.0)
     share = np.clip(len(near) / len(distance), 0.05, 0.95)
     return np.array(
-        [special.logit(share), logs.mean(), np.log(max(logs.std(), 0.05)), np.log(mean * size), np.log((1 - mean) * size)]
+        [
+            special.logit(share),
+            logs.mean(),
+            np.log(max(logs.std(), 0.05)),
+            np.log(mean * size),
+            np.log((1 - mean) * size),
+        ]
     )
 
 
@@ -121,9 +127,7 @@ def _same(q: Floats, distance: Floats) -> Floats:
 def _other(q: Floats, distance: Floats) -> Floats:
     """Return the beta density."""
     a, b = np.exp(np.clip(q[3:5], -5.0, 7.0))
-    return np.asarray(
-        np.exp((a - 1) * np.log(distance) + (b - 1) * np.log1p(-distance) - special.betaln(a, b))
-    )
+    return np.asarray(np.exp((a - 1) * np.log(distance) + (b - 1) * np.log1p(-distance) - special.betaln(a, b)))
 
 
 def _loglikelihood(q: Floats, distance: Floats) -> float:

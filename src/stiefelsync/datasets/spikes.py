@@ -67,7 +67,8 @@ def units(
     features = draw.random((neurons, FEATURES))
     alike = draw.permutation(neurons)[: 2 * round(ALIKE * neurons / 2)].reshape(2, -1)
     features[alike[0]] = features[alike[1]] + draw.normal(scale=APART, size=(alike.shape[1], FEATURES))
-    truth, halves = [], [[], []]
+    truth = list[Ints]()
+    halves = list[Floats](), list[Floats]()
     moving = np.zeros((neurons, FEATURES))
     for _ in range(recordings):
         moving = moving + draw.normal(scale=drift, size=moving.shape)

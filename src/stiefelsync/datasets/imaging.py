@@ -129,14 +129,12 @@ class _Field:
 
     def __init__(self, days: int, cells: int, shape: tuple[int, int], draw: np.random.Generator) -> None:
         born = [0] * cells
-        last = []
         for day in range(1, days):
             born += [day] * draw.poisson(TURNOVER * cells)
         n = len(born)
         self.born = np.array(born)
         # Lives are geometric, so that as many die every day as are born.
-        last = self.born + draw.geometric(TURNOVER, size=n) - 1
-        self.last = last
+        self.last = self.born + draw.geometric(TURNOVER, size=n) - 1
         self.at = _places(n, shape, draw)
         self.radius = np.clip(draw.normal(RADIUS, 0.7, n), 3.5, 8.0)
         self.waves = draw.normal(scale=[0.14, 0.08, 0.05], size=(n, 3))
@@ -221,15 +219,17 @@ def _session(
     folder: Path | None,
 ) -> tuple[Session, Ints]:
     """Return a day's session and which of its detections are in it; write it all, if there is a folder."""
-    drawn = [_pixels(at[i], *(values[i] for values in rois[1:]), shape, draw) for i in range(len(at))]
-    whole = np.array([len(lam) > 5 for _, _, lam in drawn], dtype=bool)  # the others lie outside
-    rows = np.flatnonzero(whole)
+    _, radius, waves, phases = rois
+    drawn = [_pixels(at[i], float(radius[i]), waves[i], phases[i], shape, draw) for i in range(len(at))]
+    rows = np.flatnonzero([len(lam) > 5 for _, _, lam in drawn])  # the others lie outside
     passes = passing[rows]
     number = np.flatnonzero(passes)
     image = _image([drawn[i] for i in rows], shape, draw)
-    cells = np.concatenate([np.full(len(drawn[rows[i]][2]), c) for c, i in enumerate(number)] or [[]]).astype(np.int64)
-    pixels = np.concatenate([drawn[rows[i]][0] * shape[1] + drawn[rows[i]][1] for i in number] or [[]]).astype(np.int64)
-    lam = np.concatenate([drawn[rows[i]][2] for i in number] or [[]])
+    kept = [drawn[rows[i]] for i in number]
+    cells = np.repeat(np.arange(len(kept)), [len(lam) for _, _, lam in kept])
+    none = np.empty(0, dtype=np.int64)
+    pixels = np.concatenate([none, *(y * shape[1] + x for y, x, _ in kept)])
+    lam = np.concatenate([none.astype(np.float32), *(lam for _, _, lam in kept)])
     name = f"day{day + 1:02d}"
     made = Session.from_pixels(
         name, shape, cells, pixels, lam, numbers=number, total=len(rows), image=image, source="suite2p"
