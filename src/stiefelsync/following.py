@@ -23,6 +23,7 @@ from stiefelsync.registration.confidence import confidences
 from stiefelsync.registration.judgement import Judgement, judge
 from stiefelsync.registration.session import Session
 from stiefelsync.registration.table import CellTable, stacked, table_of
+from stiefelsync.report.sessions import check_template, render_sessions
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["Followed", "follow", "follow_sessions", "follow_units", "is_followed", "read_followed"]
@@ -174,18 +175,8 @@ def follow_sessions(
         totals = np.array([s.total for s in sessions])
         if len({s.base for s in sessions}) > 1:
             raise InputError("some sessions count their cells from 0 and some from 1; follow files of one program")
-        tables.append(
-            table_of(
-                labels,
-                [s.name for s in sessions],
-                numbers,
-                trust,
-                totals=totals,
-                plane=first.plane,
-                base=first.base,
-                source=first.source,
-            )  # fmt: skip
-        )
+        about: dict[str, Any] = {"plane": first.plane, "base": first.base, "source": first.source}
+        tables.append(table_of(labels, [s.name for s in sessions], numbers, trust, totals=totals, **about))
         spent["synchronisation"] += time.perf_counter() - begun
     return Followed(stacked(tables), tuple(parts), "cells", threshold, method, spent)
 
@@ -330,8 +321,6 @@ def follow(
     page = None if report is None else Path(report)
     check_outputs([wanted, page], reads=inputs, force=force)
     if page is not None:
-        from stiefelsync.report.sessions import check_template
-
         check_template()
     found = read_followed(inputs, plane=plane, iscell=None if iscell is True else iscell, sessions=sessions)
     known = None if wanted is None else table_format(wanted, to, units=isinstance(found, Units))
@@ -352,9 +341,9 @@ def follow(
         if wanted is not None and known is not None:
             write_to(done.table, staged[wanted], known)
         if page is not None:
-            from stiefelsync.report.sessions import render_sessions
-
-            staged[page].write_bytes(render_sessions(done, title=title).encode("utf-8", "replace"))
+            compared = [part.compared for part in done.parts]
+            text = render_sessions(done.table, compared, summary(done), kind=done.kind, title=title)
+            staged[page].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     files = {"inputs": [str(path) for path in inputs]}
     files |= {name: str(path) for name, path in (("output", wanted), ("report", page)) if path is not None}  # type: ignore[misc]
     seconds = {"reading": reading, **done.seconds, "writing": time.perf_counter() - begun}

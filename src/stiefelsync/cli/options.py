@@ -15,8 +15,8 @@ from stiefelsync.errors import InputError
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS
 
 __all__ = [
-    "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json", "Like", "Method", "Options",
-    "Quiet", "Seed", "To", "Universe", "Unused", "parse_options", "parse_universe",
+    "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json", "Like", "Method",
+    "Options", "Quiet", "Seed", "To", "Universe", "Unused", "parse_options", "parse_universe",
 ]  # fmt: skip
 
 Input = Annotated[

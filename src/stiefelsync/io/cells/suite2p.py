@@ -24,7 +24,7 @@ ABOUT = ("ops.npy", "reg_outputs.npy", "db.npy")
 def find_planes(path: Path) -> dict[int, Path]:
     """Return the folders of all planes by number, none if this is no session of suite2p.
 
-    A session may be named in four ways: by its folder, its `suite2p` (whatever its name), one `plane0`, or a `stat.npy`.
+    A session may be named in four ways: by its folder, its `suite2p` (by any name), one `plane0`, or a `stat.npy`.
     `combined` is never one of the planes: its pixels are shifted.
     """
     if path.is_file():

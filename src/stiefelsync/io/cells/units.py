@@ -137,10 +137,11 @@ def _clus_info(path: Path, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def is_matrix(path: Path) -> bool:
     """Return whether an NPZ file holds a square matrix of scores and the session of every row."""
-    if head(path, 4) != b"PK\x03\x04" or path.suffix.lower() != ".npz":
+    if not path.is_file() or path.suffix.lower() != ".npz" or head(path, 4) != b"PK\x03\x04":
         return False
     try:
-        return _parts(path) is not None
+        with guarded(path, "scores"):
+            return _parts(path) is not None
     except FormatError:
         return False
 
