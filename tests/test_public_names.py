@@ -19,7 +19,7 @@ PUBLIC = """
     score sparse_stiefel synchronise two_stage
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long
 # Attributes of the package that a star import leaves out.
-BESIDE = ["distributed", "errors", "inspect", "plotting", "report", "torch"]
+BESIDE = ["distributed", "errors", "following", "inspect", "plotting", "registration", "report", "torch"]
 
 MATCHINGS = """
     agreeing coordinates endpoints from_arrays from_blocks from_endpoints from_labels from_matrix from_pairs from_scores
@@ -71,7 +71,7 @@ def test_the_list_of_what_matchings_offer():
     assert sorted(name for name in offered if not name.startswith("_")) == MATCHINGS
 
 
-@pytest.mark.parametrize("name", [*PUBLIC, "errors", "inspect", "plotting", "report"])
+@pytest.mark.parametrize("name", [*PUBLIC, "errors", "following", "inspect", "plotting", "registration", "report"])
 def test_every_public_name_is_found_documented_and_offered_to_tab(name):
     assert name in dir(stiefelsync)
     value = getattr(stiefelsync, name)
@@ -136,9 +136,9 @@ def test_the_reference_lists_every_public_name():
     assert sorted(wanted - listed) == []
 
 
-MODULES = ("datasets", "distributed", "io", "methods", "plotting", "report", "torch")
+MODULES = ("datasets", "distributed", "following", "io", "methods", "plotting", "registration", "report", "torch")
 # Modules inside these, what `clean` needs of them, and what the page tells in prose.
 INSIDE = """
-    Callback FORMATS GROUP METHODS __version__ cameras check_page check_path colmap correspondences csv dd errors
+    Callback FORMATS GROUP METHODS __version__ cameras cells check_page check_path colmap correspondences csv dd errors
     gtsfm hloc in_memory mat npz opensfm parquet save_to shapes
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long

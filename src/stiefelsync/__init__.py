@@ -38,7 +38,9 @@ __all__ = [
 ]
 
 # Found as attributes, but not by a star import: `inspect` would take the place of Python's own, extras may be missing.
-_MODULES = ("datasets", "distributed", "errors", "io", "methods", "plotting", "report", "torch")
+_MODULES = (
+    "datasets", "distributed", "errors", "following", "io", "methods", "plotting", "registration", "report", "torch",
+)  # fmt: skip
 _HOMES = {
     "METHODS": "methods",
     "ConvergenceWarning": "errors",
@@ -66,7 +68,9 @@ if TYPE_CHECKING:
     from stiefelsync import datasets, io, methods
     from stiefelsync import distributed as distributed
     from stiefelsync import errors as errors
+    from stiefelsync import following as following
     from stiefelsync import plotting as plotting
+    from stiefelsync import registration as registration
     from stiefelsync import report as report
     from stiefelsync import torch as torch
     from stiefelsync.cleaning import clean

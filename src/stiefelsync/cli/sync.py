@@ -97,9 +97,9 @@ def run(
 
     Matches that contradict the others are removed, matches that follow from others are added. The input is not changed.
 
-    Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     Several inputs are sessions whose cells are followed, one folder of UnitMatch is units; what is written is a table.
 
+    Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     Example: stiefelsync sync mouse/*/ -o cells.csv --report cells.html
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz

@@ -198,7 +198,7 @@ def _image(session: Session) -> str:
         np.maximum.at(top, session.owner, session.footprints.data)
         share = session.footprints.data / np.maximum(top[session.owner], 1e-12)
         flat = np.bincount(session.footprints.indices, share, session.shape[0] * session.shape[1])
-        image = flat.reshape(session.shape)
+        image = np.asarray(flat, dtype=np.float64).reshape(session.shape)
     low, high = np.percentile(image, [1, 99.7])
     grey = np.clip((image - low) / max(high - low, 1e-12), 0, 1) ** 0.8
     Image = _pillow()

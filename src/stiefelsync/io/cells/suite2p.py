@@ -97,7 +97,7 @@ def _kept(plane: Path, n: int, iscell: bool | float) -> NDArray[np.int64]:
     table = read_npy(path)
     if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiub" or table.ndim not in (1, 2):
         raise FormatError(f"{path} is not a table of numbers")
-    table = table.reshape(len(table), -1)
+    table = table[:, None] if table.ndim == 1 else table
     if len(table) != n:
         raise FormatError(f"{path} tells of {len(table)} regions, stat.npy of {n}; are they of one run?")
     if iscell is True:

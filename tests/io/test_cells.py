@@ -1,0 +1,373 @@
+"""Sessions of five programs are read as they are, and tables go back to them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import io as scipy_io
+from scipy import sparse
+
+from stiefelsync import datasets
+from stiefelsync.errors import FormatError, InputError
+from stiefelsync.following import follow
+from stiefelsync.io.cells import is_session, read_matrix, read_sessions, read_unitmatch, write_table
+from stiefelsync.io.cells.objects import read_npy
+from stiefelsync.registration import Trust, table_of
+
+
+@pytest.fixture
+def mouse(tmp_path):
+    """Three days as suite2p writes them, and what was drawn."""
+    days, truth = datasets.sessions(3, 40, difficulty="easy", shape=(160, 160), folder=tmp_path / "mouse", rng=6)
+    return tmp_path / "mouse", days, truth
+
+
+def table_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def same(a, b):
+    return a.shape == b.shape and abs(a.footprints - b.footprints).max() < 1e-6 and (a.numbers == b.numbers).all()
+
+
+def test_suite2p_is_named_in_four_ways(mouse):
+    folder, days, _ = mouse
+    for below in ("", "suite2p", "suite2p/plane0", "suite2p/plane0/stat.npy"):
+        (found,) = read_sessions([folder / "day01" / below])[0]
+        assert found.name == "day01"
+        assert same(found, days[0])
+        assert found.image.shape == (160, 160)
+
+
+def test_what_counts_as_a_cell_is_chosen(mouse):
+    folder, days, _ = mouse
+    ((whole,),) = read_sessions([folder / "day01"], iscell=False)
+    ((sure,),) = read_sessions([folder / "day01"], iscell=0.8)
+    table = np.load(folder / "day01/suite2p/plane0/iscell.npy")
+    assert whole.numbers.tolist() == list(range(days[0].total))
+    assert sure.numbers.tolist() == np.flatnonzero(table[:, 1] > 0.8).tolist()
+    with pytest.raises(InputError, match="probability"):
+        read_sessions([folder / "day01"], iscell=3)
+
+
+def test_planes_are_followed_apart(mouse, tmp_path):
+    folder, _, _ = mouse
+    for day in ("day01", "day02", "day03"):
+        (folder / day / "suite2p" / "plane0").rename(folder / day / "suite2p" / "plane1")
+    datasets.sessions(3, 30, difficulty="easy", shape=(160, 160), folder=tmp_path / "other", rng=7)
+    for day in ("day01", "day02", "day03"):
+        (tmp_path / "other" / day / "suite2p/plane0").rename(folder / day / "suite2p/plane0")
+    done = follow(sorted(folder.iterdir()), tmp_path / "cells.csv")
+    rows = table_rows(tmp_path / "cells.csv")
+    assert list(rows[0]) == ["cell", "confidence", "plane", "day01", "day02", "day03"]
+    assert {row["plane"] for row in rows} == {"0", "1"}
+    assert len(done.parts) == 2
+    only = follow(sorted(folder.iterdir()), plane=1)
+    assert len(only.parts) == 1
+    with pytest.raises(InputError, match="no plane 7"):
+        follow(sorted(folder.iterdir()), plane=7)
+    with pytest.raises(InputError, match="one plane"):
+        follow(sorted(folder.iterdir()), tmp_path / "a.npy")
+
+
+def test_a_converters_folder_without_weights_and_sizes_is_read(tmp_path):
+    plane = tmp_path / "day" / "suite2p" / "plane0"
+    plane.mkdir(parents=True)
+    stat = np.array([{"ypix": np.array([1, 2], dtype=np.int32), "xpix": np.array([3, 4], dtype=np.int32)}, None])[:1]
+    np.save(plane / "stat.npy", stat, allow_pickle=True)
+    np.save(plane / "iscell.npy", np.array([[1, 1]]))
+    ((day,),) = read_sessions([tmp_path / "day"])
+    assert day.shape == (3, 5)
+    assert day.centroids.tolist() == [[3.5, 1.5]]
+
+
+def test_a_session_without_cells_is_read(tmp_path):
+    plane = tmp_path / "plane0"
+    plane.mkdir()
+    np.save(plane / "stat.npy", np.empty(0, dtype=object), allow_pickle=True)
+    np.save(plane / "iscell.npy", np.empty((0, 2)))
+    ((day,),) = read_sessions([plane])
+    assert len(day) == 0
+
+
+class Evil:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return open, (str(self.target), "w")
+
+
+def test_nothing_that_a_file_brings_along_is_run(mouse, tmp_path):
+    folder, _, _ = mouse
+    path, trap = folder / "day01/suite2p/plane0/stat.npy", tmp_path / "trap"
+    stat = np.load(path, allow_pickle=True)
+    stat[0]["evil"] = Evil(trap)
+    np.save(path, stat, allow_pickle=True)
+    ((day,),) = read_sessions([folder / "day01"])  # the stranger is a stand-in, and nobody looks at it
+    assert len(day) > 0
+    assert not trap.exists()
+    stat[0]["ypix"] = Evil(trap)
+    np.save(path, stat, allow_pickle=True)
+    with pytest.raises(FormatError, match="Stranger where an array is expected"):
+        read_sessions([folder / "day01"], iscell=False)
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_arrays_of_every_protocol_are_equal_to_numpys(tmp_path, protocol):
+    inside = {"a": np.arange(6, dtype=">i4").reshape(2, 3), "b": np.float32(2.5), "c": np.array([True]), "d": [1, "x"]}
+    array = np.array([inside, {"e": np.array(["aé", "b"])}], dtype=object)
+    path = tmp_path / "o.npy"
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": (2,)})
+        pickle.dump(array, file, protocol=protocol)
+    from stiefelsync.io.cells.objects import as_array
+
+    found = read_npy(path)
+    np.testing.assert_array_equal(as_array(found[0]["a"], path), inside["a"])
+    assert found[0]["b"] == 2.5
+    np.testing.assert_array_equal(as_array(found[0]["c"], path), inside["c"])
+    assert found[0]["d"] == [1, "x"]
+    assert as_array(found[1]["e"], path).tolist() == ["aé", "b"]
+
+
+def footprints(n=5, height=20, width=24, seed=0):
+    rng = np.random.default_rng(seed)
+    masks = np.zeros((n, height, width))
+    for cell in range(n):
+        y, x = rng.integers(2, height - 5), rng.integers(2, width - 5)
+        masks[cell, y : y + 3, x : x + 4] = rng.random((3, 4)) + 0.1
+    return masks
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "u1"])
+def test_cellregs_arrays_are_read(tmp_path, compressed, dtype):
+    masks = (footprints() * 9).astype(dtype)
+    path = tmp_path / "a.mat"
+    scipy_io.savemat(path, {"allFiltersMat": masks, "other": [1]}, do_compression=compressed)
+    ((found,),) = read_sessions([path])
+    np.testing.assert_allclose(found.footprints.toarray().reshape(masks.shape), masks, rtol=1e-6)
+    assert found.numbers.tolist() == [1, 2, 3, 4, 5]
+    assert found.base == 1
+
+
+def test_cellregs_cells_of_sparse_matrices_are_read(tmp_path):
+    masks = footprints()
+    cells = np.empty((1, 5), dtype=object)
+    for at, mask in enumerate(masks):
+        cells[0, at] = sparse.csc_matrix(mask)
+    path = tmp_path / "a.mat"
+    scipy_io.savemat(path, {"f": cells})
+    ((found,),) = read_sessions([path])
+    np.testing.assert_allclose(found.footprints.toarray().reshape(masks.shape), masks, rtol=1e-6)
+
+
+def newer(path, build):
+    """Write an HDF5 file as MATLAB 7.3 does: behind a head of 512 bytes."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        build(h5py, file)
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
+
+
+def test_files_of_matlab_7_3_are_read(tmp_path):
+    masks, path = footprints(), tmp_path / "a.mat"
+    newer(path, lambda _, file: file.create_dataset("allFiltersMat", data=masks.transpose(2, 1, 0), compression="gzip"))
+    ((found,),) = read_sessions([path])
+    np.testing.assert_allclose(found.footprints.toarray().reshape(masks.shape), masks, rtol=1e-6)
+
+
+def test_sparse_cells_of_matlab_7_3_are_read(tmp_path):
+    masks, path = footprints(), tmp_path / "a.mat"
+
+    def build(h5py, file):
+        cells = file.create_dataset("f", (5, 1), dtype=h5py.ref_dtype)
+        for at, mask in enumerate(masks):
+            matrix = sparse.csc_matrix(mask)
+            group = file.create_group(f"#refs#/{chr(97 + at)}")
+            group["data"], group["ir"] = matrix.data, matrix.indices.astype("u8")
+            group["jc"] = matrix.indptr.astype("u8")
+            group.attrs["MATLAB_sparse"] = np.uint64(mask.shape[0])
+            cells[at, 0] = group.ref
+
+    newer(path, build)
+    ((found,),) = read_sessions([path])
+    np.testing.assert_allclose(found.footprints.toarray().reshape(masks.shape), masks, rtol=1e-6)
+
+
+def caiman(path, masks, accepted=None, **more):
+    h5py = pytest.importorskip("h5py")
+    n, height, width = masks.shape
+    A = sparse.csc_matrix(masks.reshape(n, height, width).transpose(2, 1, 0).reshape(-1, n))
+    with h5py.File(path, "w") as file:
+        for name in ("data", "indices", "indptr"):
+            file[f"estimates/A/{name}"] = getattr(A, name)
+        file["estimates/A/shape"] = np.array(A.shape)
+        file["dims"] = np.array([height, width])
+        file["estimates/dims"] = b"NoneType"
+        file["estimates/idx_components"] = b"NoneType" if accepted is None else np.array(accepted)
+        for name, value in more.items():
+            file[f"estimates/{name}"] = value
+
+
+@pytest.mark.parametrize("accepted", [None, [0, 3, 4]])
+def test_caimans_results_are_read(tmp_path, accepted):
+    masks = footprints()
+    caiman(tmp_path / "a.hdf5", masks, accepted)
+    ((found,),) = read_sessions([tmp_path / "a.hdf5"])
+    kept = list(range(5)) if accepted is None else accepted
+    np.testing.assert_allclose(found.footprints.toarray().reshape(-1, 20, 24), masks[kept], rtol=1e-6)
+    assert found.numbers.tolist() == kept
+    assert found.total == 5
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".tif"])
+def test_label_images_are_read(tmp_path, ending):
+    labels = np.zeros((30, 40), dtype=np.int32)
+    labels[3:8, 4:9], labels[20:25, 10:15] = 7, 2
+    path = tmp_path / f"a{ending}"
+    if ending == ".npy":
+        np.save(path, labels)
+    elif ending == ".npz":
+        np.savez(path, labels=labels)
+    else:
+        image = pytest.importorskip("PIL.Image")
+        image.fromarray(labels.astype(np.uint16)).save(path)
+    ((found,),) = read_sessions([path])
+    assert found.numbers.tolist() == [2, 7]
+    assert found.centroids.tolist() == [[12, 22], [6, 5]]
+
+
+def test_files_of_no_session_are_told(tmp_path, mouse):
+    folder, _, _ = mouse
+    (tmp_path / "a.csv").write_text("hello")
+    assert not is_session(tmp_path / "a.csv")
+    for paths, message in [
+        ([tmp_path / "a.csv", folder / "day01"], "none of these: suite2p folders"),
+        ([tmp_path / "absent"], "does not exist"),
+        ([folder / "day01", folder / "day01/suite2p"], "named twice"),
+        ([folder], "several sessions"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read_sessions(paths)
+
+
+def unitmatch(folder, p, recording, ids, pickled=False):
+    folder.mkdir()
+    np.save(folder / "MatchProb.npy", p)
+    if pickled:
+        about = {"session_id": recording, "original_ids": ids[:, None], "good_units": [ids]}
+        (folder / "ClusInfo.pickle").write_bytes(pickle.dumps(about))
+        return
+    n = len(p)
+    with (folder / "MatchTable.csv").open("w") as file:
+        file.write("ID1,ID2,RecSes 1,RecSes 2,UM Probabilities\n")
+        for i in range(n):
+            for j in range(n):
+                file.write(f"{ids[j]}.0,{ids[i]}.0,{recording[j] + 1}.0,{recording[i] + 1}.0,{p[i, j]}\n")
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_folders_of_unitmatch_are_read_and_written(tmp_path, pickled):
+    p, recording, _ = datasets.units(3, 10, rng=1)
+    ids = np.arange(30) * 3 % 41
+    unitmatch(tmp_path / "um", p, recording, ids, pickled)
+    found = read_unitmatch(tmp_path / "um")
+    assert [of.tolist() for of in found.numbers] == [ids[:10].tolist(), ids[10:20].tolist(), ids[20:].tolist()]
+    follow([tmp_path / "um"], tmp_path / "units.csv")
+    rows = table_rows(tmp_path / "units.csv")
+    assert len(rows) == 30
+    assert list(rows[0]) == ["session", "unit", "UID", "confidence"]
+    assert {(row["session"], row["unit"]) for row in rows} == {
+        (f"session {r + 1}", str(i)) for r, i in zip(recording, ids, strict=True)
+    }
+
+
+def test_matrices_need_a_vector_of_sessions(tmp_path):
+    p, recording, _ = datasets.units(3, 10, rng=1)
+    np.save(tmp_path / "p.npy", p)
+    np.save(tmp_path / "days.npy", recording)
+    (tmp_path / "days.txt").write_text("\n".join(f"d{r}" for r in recording))
+    with pytest.raises(FormatError, match="sessions="):
+        read_matrix(tmp_path / "p.npy")
+    a, b = (follow([tmp_path / "p.npy"], sessions=tmp_path / name).table for name in ("days.npy", "days.txt"))
+    assert b.names == ("d0", "d1", "d2")
+    assert (a.index == b.index).all()
+    np.savez(tmp_path / "p.npz", scores=p, session=recording)
+    assert (follow([tmp_path / "p.npz"]).table.index == a.index).all()
+
+
+@pytest.fixture
+def small():
+    """Two cells over two sessions of suite2p: rows 5 and 3, 8 and none."""
+    trust = Trust(np.array([0.9, np.nan, 0.7]), np.array([0.8, np.nan]))
+    numbers = [np.array([5, 8]), np.array([3])]
+    return table_of(np.array([0, 1, 0]), ["mon", "tue"], numbers, trust, totals=np.array([9, 4]))
+
+
+def test_tables_go_back_to_their_programs(tmp_path, small):
+    write_table(small, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == "cell,confidence,mon,tue\n0,0.8000,5,3\n1,,8,\n"
+    write_table(small, tmp_path / "b.csv", "places")
+    assert (tmp_path / "b.csv").read_text().splitlines()[1:] == ["0,mon,5,0.9000", "0,tue,3,0.7000", "1,mon,8,"]
+    write_table(small, tmp_path / "c.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), [[5, 3], [8, np.nan]])
+    write_table(small, tmp_path / "d.mat")
+    struct = scipy_io.loadmat(tmp_path / "d.mat")["cell_registered_struct"][0, 0]
+    assert struct["cell_to_index_map"].tolist() == [[6, 4], [9, 0]]
+    write_table(small, tmp_path / "e.csv", "track2p")
+    assert (tmp_path / "e.csv").read_text() == "mon;tue\n5;3\n8;NaN\n"
+    write_table(small, tmp_path / "f.json")
+    told = json.loads((tmp_path / "f.json").read_text())
+    assert told["labels_bySession"] == [[-1, -1, -1, -1, -1, 0, -1, -1, -1], [-1, -1, -1, 0]]
+    assert told["labels"] == [label for of in told["labels_bySession"] for label in of]
+    assert told["labels_dict"]["0"] == [5, 12]
+
+
+def test_a_parquet_table_has_whole_numbers(tmp_path, small):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_table(small, tmp_path / "a.parquet")
+    table = parquet.read_table(tmp_path / "a.parquet")
+    assert table.column_names == ["cell", "confidence", "mon", "tue"]
+    assert table.column("tue").to_pylist() == [3, None]
+    assert str(table.schema.field("tue").type) == "int64"
+
+
+def test_tables_never_replace_files_unasked(tmp_path, small):
+    (tmp_path / "a.csv").write_text("precious")
+    with pytest.raises(InputError, match="there already"):
+        write_table(small, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == "precious"
+    with pytest.raises(InputError, match="unknown format of tables 'matlab'"):
+        write_table(small, tmp_path / "b.csv", "matlab")
+
+
+@pytest.mark.data
+def test_the_real_files_lead_back_to_their_numbers(data_dir):
+    ((day,),) = read_sessions([data_dir / "suite2p"])
+    stat = np.load(data_dir / "suite2p/plane0/stat.npy", allow_pickle=True)
+    assert day.total == len(stat) == 23
+    for at, row in enumerate(day.numbers.tolist()):
+        y, x = np.divmod(day.footprints[[at]].indices, day.shape[1])
+        assert sorted(zip(y, x, strict=True)) == sorted(set(zip(stat[row]["ypix"], stat[row]["xpix"], strict=True)))
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_cellregs_five_sessions(data_dir, tmp_path):
+    files = sorted((data_dir / "cells").glob("*.mat"))
+    done = follow(files, tmp_path / "map.mat", max_distance=14 / 2.35)
+    told = done.parts[0].judgement
+    assert 770 <= told.cells <= 800  # CellReg finds 787
+    assert told.active == pytest.approx(0.71, abs=0.015)
+    assert told.exclusivity > 0.985
+    table = scipy_io.loadmat(tmp_path / "map.mat")["cell_registered_struct"][0, 0]["cell_to_index_map"]
+    assert table.max(axis=0).tolist() == [598, 552, 548, 594, 495]

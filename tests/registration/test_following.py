@@ -1,0 +1,254 @@
+"""Cells followed over simulated days, against what was drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stiefelsync import Matchings, datasets
+from stiefelsync.errors import ConvergenceWarning, InputError
+from stiefelsync.following import follow_sessions, follow_units
+from stiefelsync.io.cells import from_networkx, units_of
+from stiefelsync.registration import (
+    Candidates,
+    Session,
+    Trust,
+    candidates_of_matrix,
+    compare_sessions,
+    confidences,
+    fit_sameness,
+    judge,
+    stacked,
+    table_of,
+)
+from stiefelsync.registration.align import Views, align, turn
+from stiefelsync.registration.judgement import transitivity
+from stiefelsync.registration.mixture import FALLBACK
+from stiefelsync.registration.similarity import moved, similarities
+
+
+def f1(labels, truth, sizes):
+    found, true = (Matchings.from_labels(of, sizes) for of in (labels, truth))
+    right = len(np.intersect1d(found.match_keys, true.match_keys))
+    return 2 * right / (found.n_matches + true.n_matches)
+
+
+@pytest.fixture(scope="module")
+def week():
+    """Six easy days, their truth and what was found."""
+    days, truth = datasets.sessions(6, 150, difficulty="easy", shape=(360, 360), rng=11)
+    return days, truth, follow_sessions([days])
+
+
+def test_cells_are_found_again(week):
+    days, truth, found = week
+    assert f1(found.parts[0].labels, truth, [len(d) for d in days]) > 0.98
+
+
+def test_every_detection_is_in_the_table_once_under_its_own_number(week):
+    days, _, found = week
+    own = found.table.own
+    for session, day in enumerate(days):
+        listed = [n for n in own[:, session] if n is not None]
+        assert sorted(listed) == sorted(day.numbers.tolist())
+
+
+def test_the_table_is_the_labelling(week):
+    days, _, found = week
+    labels = found.parts[0].labels
+    starts = np.cumsum([0, *map(len, days)])
+    for row in found.table.index[:50]:
+        points = [starts[s] + i for s, i in enumerate(row) if i >= 0]
+        assert len(set(labels[points].tolist())) == 1
+
+
+def test_confidence_promises_what_it_keeps(week):
+    _, truth, found = week
+    places, labels = confidences(found.parts[0].candidates, found.parts[0].labels).places, found.parts[0].labels
+    known = np.isfinite(places)
+    right = []
+    for i in np.flatnonzero(known):
+        track = labels == labels[i]
+        right.append(truth[i] >= 0 and 2 * np.count_nonzero(track & (truth == truth[i])) > np.count_nonzero(track))
+    assert abs(np.mean(right) - places[known].mean()) < 0.03
+
+
+@pytest.mark.parametrize("angle", [-9.0, 0.0, 4.0, 10.0])
+def test_rotation_and_shift_are_found(angle):
+    rng = np.random.default_rng(5)
+    at = rng.uniform(60, 240, (120, 2))
+    shown = (at - 150) @ turn(angle).T + 150 + [11.0, -6.0]
+    disc = np.stack(np.mgrid[-4:5, -4:5], axis=-1).reshape(-1, 2)
+    disc = disc[np.hypot(*disc.T) <= 4]
+    days = []
+    for name, centres in (("a", shown), ("b", at)):
+        pixels = np.round(centres).astype(int)[:, None, :] + disc
+        cells = np.repeat(np.arange(120), len(disc))
+        flat = (pixels[..., 1] * 300 + pixels[..., 0]).ravel()
+        days.append(Session.from_pixels(name, (300, 300), cells, flat, numbers=np.arange(120)))
+    views = Views(days)
+    found = align(*days, views.search(views.still(days[0]), views.turned(days[1])))
+    assert np.hypot(*(found(at) - shown).T).max() < 1.0
+    assert found.angle == pytest.approx(angle, abs=0.3)
+    assert not found.failed
+
+
+def test_days_of_different_fields_are_told_and_not_matched():
+    first, _ = datasets.sessions(1, 120, shape=(300, 300), rng=1)
+    second, _ = datasets.sessions(1, 120, shape=(300, 300), rng=2)
+    with pytest.warns(ConvergenceWarning, match="could not be laid over each other"):
+        found = compare_sessions([*first, replace(second[0], name="other")])
+    assert found.failed == [(0, 1)]
+    assert found.candidates.matchings(0.3).n_matches == 0
+
+
+def test_similarity_equals_the_dense_cosine():
+    days, _ = datasets.sessions(2, 40, difficulty="easy", shape=(160, 160), rng=3)
+    found = compare_sessions(days)
+    near = found.near[0, 1]
+    a, b = days[0].footprints.toarray(), moved(days[1], found.alignments[0, 1].matrix, days[0].shape).toarray()
+    cosine = (a / np.linalg.norm(a, axis=1)[:, None]) @ (b / np.linalg.norm(b, axis=1)[:, None]).T
+    np.testing.assert_allclose(near.cosine, cosine[near.first, near.second], atol=1e-5)
+    assert near.distance.max() <= found.reach
+
+
+def test_sessions_without_cells_are_followed_by_nobody():
+    day = Session.from_masks("empty", np.zeros((0, 64, 64)))
+    other, _ = datasets.sessions(1, 20, shape=(64, 64), rng=0)
+    with pytest.warns(ConvergenceWarning):
+        found = follow_sessions([[day, *other]])
+    assert len(found.table) == len(other[0])
+    none = similarities(day, other[0], found.parts[0].compared.alignments[0, 1], 5.0)
+    assert len(none.first) == 0
+
+
+def test_probabilities_never_fall_with_similarity():
+    rng = np.random.default_rng(0)
+    found = fit_sameness(np.concatenate([1 - np.minimum(rng.lognormal(-3, 0.6, 3000), 1), rng.beta(2, 7, 4000)]))
+    assert found.fitted
+    assert (np.diff(found.probability) >= 0).all()
+    assert found.probability[0] < 0.05
+    assert found.probability[-1] > 0.95
+    assert found.misfit < 0.1
+
+
+@pytest.mark.parametrize("similarity", [np.empty(0), np.full(500, 0.97), np.array([0.3, 0.9])])
+def test_where_no_mixture_fits_a_fixed_curve_is_taken(similarity):
+    found = fit_sameness(similarity)
+    assert not found.fitted
+    assert found(np.array([FALLBACK])) == pytest.approx(0.5)
+
+
+def test_matches_are_those_of_a_dense_assignment():
+    from scipy.optimize import linear_sum_assignment
+
+    rng = np.random.default_rng(2)
+    p = np.where(rng.random((12, 14)) < 0.3, rng.random((12, 14)), 0)
+    a, b = np.nonzero(p)
+    found = Candidates(np.array([12, 14]), np.stack([a, b + 12], axis=1), p[a, b], ("x", "y")).matchings(0.2)
+    gain = np.maximum(p - 0.2, 0)
+    best = gain[linear_sum_assignment(gain, maximize=True)].sum()
+    chosen = found.pair(0, 1)
+    assert gain[chosen[:, 0], chosen[:, 1]].sum() == pytest.approx(best)
+    assert (gain[chosen[:, 0], chosen[:, 1]] > 0).all()
+
+
+def test_cellregs_scores_by_hand():
+    # Cell 0: days 1 and 2 with p = .9, absent on day 3, where a neighbour has p = .2 with its first place.
+    found = Candidates(np.array([1, 1, 1]), np.array([[0, 1], [0, 2]]), np.array([0.9, 0.2]), ("a", "b", "c"))
+    told = judge(found, np.array([0, 0, 1]))
+    assert told.cells == 2
+    assert told.sessions_per_cell == (1, 1, 0)
+    assert told.true_positive == pytest.approx(0.9)
+    # Cell 0: (1 − .2 + 1 − 0) / 2; cell 1: (1 − .2 + 1 − 0) / 2.
+    assert told.true_negative == pytest.approx(0.9)
+    assert told.exclusivity == pytest.approx(1.0)
+    assert told.active == pytest.approx(0.5)
+    assert judge(found, np.array([0, 0, 0])).doubled == 0
+
+
+def test_two_cells_of_one_session_are_counted():
+    found = Candidates(np.array([2, 1]), np.array([[0, 2], [1, 2]]), np.array([0.9, 0.8]), ("a", "b"))
+    assert judge(found, np.array([0, 0, 0])).doubled == 1
+
+
+def test_transitivity_counts_paths():
+    triangle = Matchings.from_labels([0, 0, 0], [1, 1, 1])
+    assert transitivity(triangle) == 1.0
+    assert transitivity(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1])) == 0.0
+    assert np.isnan(transitivity(Matchings.from_labels([0, 0], [1, 1])))
+
+
+def test_planes_are_stacked():
+    trust = Trust(np.array([0.9, 0.9]), np.array([0.9]))
+    planes = [
+        table_of(np.array([0, 0]), ["a", "b"], [np.array([n]), np.array([n + 1])], trust, plane=plane)
+        for plane, n in ((0, 3), (1, 7))
+    ]
+    both = stacked(planes)
+    assert both.own.tolist() == [[3, 4], [7, 8]]
+    assert both.plane.tolist() == [0, 1]
+    with pytest.raises(InputError, match="holds one plane"):
+        both.one_plane("this")
+
+
+def test_units_are_followed_better_than_by_their_matrix_alone():
+    p, recording, truth = datasets.units(5, 40, rng=4)
+    found = follow_units(units_of(p, recording))
+    assert f1(found.parts[0].labels, truth, [40] * 5) > 0.95
+    assert found.parts[0].judgement.doubled == 0
+
+
+def test_units_in_any_order_keep_their_names():
+    p, recording, _ = datasets.units(3, 20, rng=4)
+    shuffled = np.random.default_rng(0).permutation(60)
+    names = np.array([f"u{n}" for n in range(60)])
+    first = follow_units(units_of(p, recording, names)).table
+    second = follow_units(units_of(p[np.ix_(shuffled, shuffled)], recording[shuffled], names[shuffled])).table
+
+    def sets(table):
+        return {frozenset(n for n in row if n is not None) for row in table.own.tolist()}
+
+    assert sets(first) == sets(second)
+
+
+@pytest.mark.parametrize(
+    ("p", "session", "message"),
+    [
+        (np.ones((2, 3)), [0, 1], "square"),
+        (np.ones((2, 2)), [0, 1, 2], "3 sessions do not fit"),
+        (np.ones((2, 2)), [1, 1], "single session"),
+        (np.full((2, 2), 1.5), [0, 1], "probabilities from 0 to 1"),
+        (np.full((2, 2), np.nan), [0, 1], "probabilities from 0 to 1"),
+    ],
+)
+def test_bad_matrices_are_told(p, session, message):
+    with pytest.raises(InputError, match=message):
+        candidates_of_matrix(p, session)
+
+
+def test_a_comparison_graph_is_read():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_nodes_from([("b", "x"), ("a", 1), ("a", 2), ("c", "y")])
+    graph.add_weighted_edges_from([(("a", 1), ("b", "x"), 0.9), (("b", "x"), ("c", "y"), 0.8)])
+    found = follow_units(from_networkx(graph))
+    row = dict(zip(found.table.names, found.table.own[0].tolist(), strict=True))
+    assert row == {"a": 1, "b": "x", "c": "y"}
+    with pytest.raises(InputError, match=r"no 'agreement' from 0 to 1"):
+        from_networkx(graph, key="agreement")
+
+
+def test_simulated_days_repeat():
+    a, truth = datasets.sessions(2, 30, shape=(128, 128), rng=9)
+    b, again = datasets.sessions(2, 30, shape=(128, 128), rng=9)
+    assert (truth == again).all()
+    assert all((x.footprints != y.footprints).nnz == 0 for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("bad", [{"days": 0}, {"shape": (10, 10)}, {"difficulty": "hardest"}])
+def test_impossible_days_are_refused(bad):
+    with pytest.raises(InputError):
+        datasets.sessions(**({"days": 2, "cells": 5} | bad))
