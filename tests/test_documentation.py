@@ -8,6 +8,7 @@ import pickle
 import re
 import shlex
 import shutil
+from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,9 @@ def write_positions(folder: Path) -> None:
     }
     np.savez(folder / "pairs.npz", **pairs)
     (folder / "cameras.csv").write_text("name,model,width,height,params\n*,SIMPLE_PINHOLE,640,480,500 320 240\n")
+    datasets.sessions(3, 60, shape=(200, 200), folder=folder / "mouse", rng=0)
+    p, session, _ = datasets.units(3, 12, rng=0)
+    np.savez(folder / "units.npz", scores=p, session=session)
     (folder / "matches").mkdir()
     same = np.stack([np.arange(40)] * 2, axis=1)
     for i, name in enumerate(names[:-1]):
@@ -139,7 +143,7 @@ def run_commands(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fil
         shutil.copytree(files, folder)
         monkeypatch.chdir(folder)
         for command in block.replace("\\\n", " ").splitlines():
-            words = shlex.split(command, comments=True)
+            words = [hit for word in shlex.split(command, comments=True) for hit in sorted(glob(word)) or [word]]
             if words[:1] != ["stiefelsync"]:
                 continue
             # What a reader of the page would not have yet.

@@ -111,6 +111,7 @@ def run(
             "format": format, "like": like, "add": add, "plot": plot, "images": images, "features": features,
             "start": start, "workers": workers, "scheduler": scheduler, "certificate": certificate or None,
             "before-verification": before_verification or None, "universe": None if universe == "auto" else universe,
+            "pairs": pairs, "drop-images": drop_images or None, "drop-pairs": drop_pairs, "keep-tracks": keep_tracks,
         }  # fmt: skip
         sync_days(
             inputs, output, options=parse_options(option), unused=unused, quiet=quiet, json=json, seed=seed,
