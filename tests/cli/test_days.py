@@ -55,7 +55,7 @@ def test_units_are_one_input(run, tmp_path):
     [
         (["--universe", "9"], "--universe is for matches"),
         (["--workers", "2"], "--workers is for matches"),
-        (["--option", "treshold=.5"], "did you mean 'threshold'"),
+        (["--option", "thresholds=.5"], "did you mean 'threshold'"),
         (["--option", "threshold=1.5"], "must be a probability"),
         (["--option", "max_distance=-1"], "must be a number of pixels"),
         (["--to", "roicats"], "did you mean 'roicat'"),
