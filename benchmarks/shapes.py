@@ -11,8 +11,8 @@ run adds what is missing. The universe is estimated, or the true one (`--univers
 Every run has a time limit. A method that passes it on a seed is not tried on the other seeds of that shape. The
 method "input" is the raw matches; "rivals" stands for all methods that are not this package's own.
 
-A table shows mean ± standard error over the seeds. The last one compares a method (`--champion`) with the best of
-the others that ran on the same seeds.
+Tables show mean ± standard error over the seeds. Another compares a method (`--champion`) with the best of the others
+that ran on the same seeds, one the presets with the best rival, and the last ones tell what confidence is worth.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from stiefelsync.errors import StiefelSyncError
 
 SEEDS = range(5)
 BINS = 10
+PRESETS = ("input", "fast", "tracks", "accurate")  # everything else is a rival
 
 Key = tuple[str, int, str, str]
 
@@ -380,6 +381,32 @@ def against(cell: Cells, champion: str) -> str:
     return "\n".join([*head, *(text for _, text in sorted(rows))])
 
 
+def bars(cell: Cells) -> str:
+    """Return the means of the input, of the presets and of the best rival, not told and told the universe, as Markdown.
+
+    A rival counts where it has an answer to every seed that the input was measured on; * marks rivals whose answers
+    are not cycle-consistent.
+    """
+    own = list(dict.fromkeys(name for _, name in cell if name.partition(",")[0] in PRESETS))
+    rows = ["| shape | " + " | ".join([*own, "best rival", "best rival, d"]) + " |", "|---" * (len(own) + 3) + "|"]
+    for shape in SHAPES:
+        seeds = cell.get((shape, "input"), {}).keys()
+        whole = {name: lines for (of, name), lines in cell.items() if of == shape and seeds and seeds <= lines.keys()}
+        f = {name: float(np.mean([lines[seed].fscore for seed in seeds])) for name, lines in whole.items()}
+        texts = [f"{f[name]:.3f}" if name in f else "–" for name in own]
+        for told in (False, True):
+            others = [(f[name], name) for name in f if name not in own and name.endswith(", d") == told]
+            if others:
+                best, name = max(others)
+                method = name.removesuffix(", d")
+                texts.append(f"{best:.3f} {method}" + ("" if METHODS[method].consistent else "\\*"))
+            else:
+                texts.append("–")
+        if f:
+            rows.append(f"| {shape} | " + " | ".join(texts) + " |")
+    return "\n".join(rows)
+
+
 def calibration(lines: Iterable[Line], what: str) -> str:
     """Return by tenths of confidence how much was promised and how much was right, as Markdown.
 
@@ -425,6 +452,7 @@ def main() -> None:
     for title, value in QUANTITIES.items():
         print(f"\n{title}\n\n{table(cell, value)}")
     print(f"\n{options.champion} against the best other\n\n{against(cell, options.champion)}")
+    print(f"\ninput, presets and the best rival, fscore\n\n{bars(cell)}")
     for what in ("matches", "tracks", "points"):
         print(f"\nconfidence of {what}\n\n{calibration(lines, what)}")
 

@@ -12,6 +12,7 @@ from benchmarks.shapes import (
     Line,
     Worker,
     against,
+    bars,
     cells,
     measure,
     of_matches,
@@ -88,6 +89,21 @@ def test_the_best_other_is_chosen_and_compared_seed_by_seed():
     assert "| reid | 0.600 ± 0.100 | 0.500 ± 0.100 | 0.625 ± 0.075 | 0.900 |" in table(
         cells(lines), lambda line: line.fscore
     )
+
+
+def test_the_best_rival_answered_all_seeds_and_says_what_it_was_told():
+    lines = [
+        replace(LINE, seed=seed, method=method, universe=universe, fscore=f)
+        for (method, universe), values in {
+            ("input", "auto"): (0.4, 0.6), ("fast", "auto"): (0.9, 0.9), ("clear", "auto"): (0.99,),
+            ("matcheig", "auto"): (0.6, 0.8), ("spectral", "auto"): (0.5, 0.5), ("fast", "true"): (0.9, 1.0),
+            ("spectral", "true"): (0.8, 0.7),
+        }.items()
+        for seed, f in enumerate(values)
+    ]  # fmt: skip
+    shown = bars(cells([*lines, replace(LINE, seed=7, method="fast")])).splitlines()
+    assert shown[0] == "| shape | input | fast | fast, d | best rival | best rival, d |"
+    assert shown[2:] == ["| reid | 0.500 | 0.900 | 0.950 | 0.700 matcheig\\* | 0.750 spectral |"]
 
 
 def test_a_second_run_adds_what_is_missing(tmp_path):
