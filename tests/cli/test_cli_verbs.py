@@ -78,14 +78,14 @@ def test_inspect_counts(document, tmp_path):
 
 def test_inspect_says_what_it_cannot_know(run, document, tmp_path):
     io.write(Matchings.from_labels([0, 1, 0, 1], [2, 2]), tmp_path / "two.npz")
-    told = run("inspect", tmp_path / "two.npz").stdout
+    told = run("inspect", tmp_path / "two.npz", "--verbose").stdout
     assert told.count("unknown (no cycle of three objects)") == 2
     assert "0.0 %" not in told
     found = document("inspect", tmp_path / "two.npz")
     assert [found[name] for name in ("cycle_error", "cycle_error_uncertainty", "wrong_share")] == [None] * 3
     open_cycle = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}
     io.write(Matchings.from_pairs(open_cycle, [2, 1, 1]), tmp_path / "open.npz")
-    told = run("inspect", tmp_path / "open.npz").stdout
+    told = run("inspect", tmp_path / "open.npz", "--verbose").stdout
     assert "100.0 % of the cycles of three matches do not close (2 cycles in 1 triplet of objects)" in told
     assert "unknown (only 2 cycles of three matches)" in told
 
@@ -503,7 +503,7 @@ def test_pixels_are_mentioned_only_where_coordinates_are_pixels(run, document, t
     for name, x in positions.items():
         path = tmp_path / f"{name}.npz"
         io.write(Matchings.from_pairs(pairs, [2, 1, 1], coordinates=x), path)
-        assert ("at 10 px" in run("inspect", path).stdout) == (name == "pixels")
+        assert ("at 10 px" in run("inspect", path, "--verbose").stdout) == (name == "pixels")
         assert (document("inspect", path)["conflicts_apart"] is None) == (name != "pixels")
 
 

@@ -10,7 +10,7 @@ import typer
 
 from stiefelsync import io
 from stiefelsync.cli.days import inspect_days
-from stiefelsync.cli.options import Features, Format, Inputs, Json, Options, Quiet, Seed, parse_options
+from stiefelsync.cli.options import Features, Format, Inputs, Json, Options, Quiet, Seed, Verbose, parse_options
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
@@ -20,6 +20,8 @@ from stiefelsync.inspection import Inspection, inspect
 __all__ = ["run"]
 
 FINDING = 1  # the exit code where something was found
+_BRIEF = ("matches", "dropped", "conflicts", "wrong matches", "doubtful")
+"""What is told without --verbose, if there is something to tell."""
 
 
 def run(
@@ -32,13 +34,15 @@ def run(
     ] = None,
     features: Features = None,
     option: Options = [],  # noqa: B006  typer copies it
+    verbose: Verbose = False,
     quiet: Quiet = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Count what is in a file of matches and measure how consistent it is; nothing is written.
 
-    A conflict is a set of connected matches that holds two points of one object: it cannot be one track.
+    A conflict is a set of connected matches that holds two points of one object: it cannot be one track. All there is
+    to tell, line by line, with --verbose.
 
     Several inputs are sessions: they are laid over each other and their cells followed, and cycles, exclusivity and
     transitivity are told.
@@ -61,7 +65,10 @@ def run(
         show_json({"input": str(input), **asdict(found), **told})
     elif not quiet:
         taken = {"time": f"{number(time.perf_counter() - began, 2)} s in all"}
-        show(facts(str(input), _lines(found) | taken), *advice(advised, ctx))
+        lines = _lines(found)
+        if not verbose:
+            lines = {name: lines[name] for name in _BRIEF if name in lines}
+        show(facts(str(input), {"worth it": found.worth} | lines | taken), *advice(advised, ctx))
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:
@@ -111,4 +118,4 @@ def _doubts(found: Inspection) -> dict[str, str]:
             f"{percent(found.doubtful_share)} more contradict the others or are doubtful; "
             f"so are {counted(found.hopeless_pairs, 'whole pair')}"
         )
-    return lines | {"worth it": found.worth}
+    return lines

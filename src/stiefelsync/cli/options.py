@@ -16,7 +16,7 @@ from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS
 
 __all__ = [
     "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json", "Like", "Method",
-    "Options", "Quiet", "Seed", "To", "Universe", "Unused", "parse_options", "parse_universe",
+    "Options", "Quiet", "Seed", "To", "Universe", "Unused", "Verbose", "parse_options", "parse_universe",
 ]  # fmt: skip
 
 Input = Annotated[
@@ -71,6 +71,7 @@ Certificate = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but errors, warnings and what --json asks for.")
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all there is to tell, line by line.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that are there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn at random.")]

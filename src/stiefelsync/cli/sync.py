@@ -26,6 +26,7 @@ from stiefelsync.cli.options import (
     Seed,
     To,
     Universe,
+    Verbose,
     parse_options,
     parse_universe,
 )
@@ -37,6 +38,9 @@ from stiefelsync.io.pair_scores import read_pairs
 from stiefelsync.sync.method import METHODS
 
 __all__ = ["run"]
+
+_DETAILS = ("decided", "universe", "method")
+"""What is told with --verbose only."""
 
 
 def run(
@@ -89,6 +93,7 @@ def run(
     ] = None,
     certificate: Certificate = False,
     force: Force = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
     json: Json = False,
     seed: Seed = 0,
@@ -96,6 +101,7 @@ def run(
     """Make the matches of a file consistent and write them to another file.
 
     Matches that contradict the others are removed, matches that follow from others are added. The input is not changed.
+    How the answer came about is told with --verbose.
 
     Several inputs are sessions whose cells are followed, one folder of UnitMatch is units; what is written is a table.
 
@@ -132,7 +138,10 @@ def run(
     if json:
         show_json(done.as_dict() | {"seed": seed})
     elif not quiet:
-        show(facts(f"{input} → {output}", _lines(done)), *done.lost, *advice(done.advice, ctx))
+        lines = _lines(done)
+        if not verbose:
+            lines = {name: line for name, line in lines.items() if name not in _DETAILS}
+        show(facts(f"{input} → {output}", lines), *done.lost, *advice(done.advice, ctx))
         if done.next_command is not None:
             show("", "next:", f"  {done.next_command}")
 
@@ -147,7 +156,7 @@ def _cluster(workers: int | None, scheduler: str | None) -> AbstractContextManag
 def _lines(done: Cleaned) -> dict[str, str]:
     """Return what to print, by name."""
     counts, written, result = done.counts, done.written, done.result
-    figures, told, lines = done.as_dict(), _conflicts(done), {}
+    figures, told, lines = done.as_dict(), _conflicts(done), {"result": _verdict(done)}
     repair = result.input.repair
     n_read = result.input.n_matches + (0 if repair is None else repair.dropped)
     if repair is not None:
@@ -186,6 +195,27 @@ def _lines(done: Cleaned) -> dict[str, str]:
     lines["method"] = f"{result.method}, {number(sum(result.timings.values()), 2)} s, {figures['status']}"
     lines["time"] = f"{number(done.seconds, 2)} s in all"
     return lines
+
+
+def _verdict(done: Cleaned) -> str:
+    """Say in a sentence what the matches are now.
+
+    Tracks hold what follows from them; so what is written is consistent, but for copies of keypoints that merge_px
+    keeps, and for methods that give no tracks.
+    """
+    counts = done.counts
+    share = percent(counts.removed / counts.before) if counts.before else "none"
+    if not counts.removed:
+        gone = "no match had to go"
+    elif counts.removed == counts.before:
+        gone = "all matches had to go"
+    else:
+        gone = f"{counted(counts.removed, 'match')} ({share}) had to go"
+    if not done.result.consistent:
+        return f"not cycle-consistent, as method {done.result.method} leaves matches: {gone}"
+    if counts.conflicts_after:
+        return f"{gone}; {counted(counts.conflicts_after, 'conflict')} left"
+    return f"consistent: {gone}"
 
 
 def _conflicts(done: Cleaned) -> str:
