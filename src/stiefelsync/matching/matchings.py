@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from stiefelsync.errors import InputError
+from stiefelsync._core.binding import call
+from stiefelsync.errors import InputError, counted
 from stiefelsync.matching import _flat
-from stiefelsync.matching._arrays import Int32s, MatchArrays
 from stiefelsync.matching._canonical import (
     OneToMany,
+    Repair,
     as_coordinates,
+    as_labels,
     as_names,
     as_pairs,
     canonical,
+    check_layout,
+    check_precision,
     check_sizes,
     check_weights,
     sort_matches,
 )
 from stiefelsync.matching._typed import typed
+from stiefelsync.matching.records import Records
 
 __all__ = ["Matchings"]
 
+Int32s = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-class Matchings(MatchArrays):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matchings:
     """Pairwise partial matchings P_ij among k objects, at most one-to-one within each pair.
 
     The matches of object pair number s are rows ``pair_start[s]:pair_start[s + 1]`` of `indices`. Pairs are sorted,
@@ -65,6 +78,65 @@ class Matchings(MatchArrays):
     >>> problem.pair(1, 0).tolist()
     [[1, 0], [0, 1]]
     """
+
+    sizes: Int32s
+    pair_objects: Int32s
+    pair_start: NDArray[np.int64]
+    indices: Int32s
+    weights: Floats | None = None
+    names: tuple[str, ...] | None = None
+    coordinates: NDArray[np.float32] | None = None
+    repair: Repair | None = field(default=None, compare=False)
+    n_objects: int = field(init=False, compare=False)
+    n_points: int = field(init=False, compare=False)
+    n_matches: int = field(init=False, compare=False)
+    records: Records | None = field(default=None, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sizes = check_sizes(self.sizes)
+        names = as_names(self.names, len(sizes))
+        weights = None if self.weights is None else check_weights(self.weights, len(self.indices))
+        layout = check_layout(sizes, self.pair_objects, self.pair_start, self.indices, weights, names)
+        self._set(sizes, *layout, names, as_coordinates(self.coordinates, int(sizes.sum())), self.repair)
+
+    def _set(self, *values: Any) -> Self:
+        """Fill the fields, in their order, with arrays that are canonical and belong to nobody else; count."""
+        named = dict(zip(_GIVEN, values, strict=True))
+        counts = {
+            "n_objects": len(named["sizes"]),
+            "n_points": int(named["sizes"].sum(dtype=np.int64)),
+            "n_matches": len(named["indices"]),
+        }
+        for name, value in (named | counts).items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        return self
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed to values that need no check."""
+        changed = object.__new__(type(self))._set(*(changes.get(name, getattr(self, name)) for name in _GIVEN))
+        return changed if "sizes" in changes else changed._described(self.records)
+
+    def _described(self, records: Records | None) -> Self:
+        """Say whose the points are, in place, which only who made these matchings may do."""
+        object.__setattr__(self, "records", records)
+        return self
+
+    def with_records(self, records: Records | None) -> Self:
+        """Return the same matches of points that are records, with their sources and own ids, or of plain points.
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings
+        >>> from stiefelsync.matching.records import Records
+        >>> records = Records(("a", "b"), np.array([0, 1]), np.array([7, 9]), np.array([True, True]))
+        >>> Matchings.from_labels([0, 0], [1, 1]).with_records(records).records.ids.tolist()
+        [7, 9]
+        """
+        if records is not None and len(records) != self.n_points:
+            raise InputError(f"{self.n_points:,} points need as many records, got {len(records):,}")
+        return self._with()._described(records)
 
     @classmethod
     def _checked(
@@ -356,3 +428,208 @@ class Matchings(MatchArrays):
         return from_table(
             table, columns=columns, threshold=threshold, duplicates=duplicates, sources=sources, prefix=prefix
         )
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Global index of each object's first point, and m at the end; shape (k + 1,)."""
+        return np.append(0, np.cumsum(self.sizes, dtype=np.int64))
+
+    @cached_property
+    def point_objects(self) -> Int32s:
+        """Object of every point; shape (m,)."""
+        return np.repeat(np.arange(self.n_objects, dtype=np.int32), self.sizes)
+
+    @cached_property
+    def match_pairs(self) -> NDArray[np.int64]:
+        """For every match the row of `pair_objects` it belongs to; shape (M,)."""
+        return np.repeat(np.arange(len(self.pair_objects)), np.diff(self.pair_start))
+
+    @cached_property
+    def endpoints(self) -> NDArray[np.int64]:
+        """Global point indices of both ends of every match; shape (M, 2)."""
+        ends = np.repeat(self.offsets[self.pair_objects], np.diff(self.pair_start), axis=0)
+        ends += self.indices
+        return ends
+
+    @cached_property
+    def match_keys(self) -> NDArray[np.int64]:
+        """One number per match, a·m + b for global points a < b: equal for equal matches of equal sizes; shape (M,)."""
+        keys: NDArray[np.int64] = self.endpoints @ np.array([self.n_points, 1])
+        return keys
+
+    @property
+    def match_weights(self) -> Floats:
+        """Weight of every match, ones when there are none; shape (M,)."""
+        return np.ones(self.n_matches) if self.weights is None else self.weights
+
+    def pairs(self) -> dict[tuple[int, int], Int32s]:
+        """Return all matches as ``{(i, j): (K, 2) int32}`` with i < j."""
+        bounds = self.pair_start.tolist()
+        keys = map(tuple, self.pair_objects.tolist())
+        return {key: self.indices[a:b] for key, a, b in zip(keys, bounds[:-1], bounds[1:], strict=True)}
+
+    def pair(self, i: int, j: int) -> Int32s:
+        """Return the matches between objects i and j, shape (K, 2), first column in i; empty if there are none."""
+        for o in (i, j):
+            if not 0 <= o < self.n_objects:
+                raise InputError(f"unknown object {o}; there are {self.n_objects} objects, numbered from 0")
+        s = self._pair_numbers.get((min(i, j), max(i, j)))
+        block = self.indices[:0] if s is None else self.indices[self.pair_start[s] : self.pair_start[s + 1]]
+        return block if i <= j else block[:, ::-1]
+
+    @cached_property
+    def _pair_numbers(self) -> dict[tuple[int, int], int]:
+        return {(i, j): s for s, (i, j) in enumerate(self.pair_objects.tolist())}
+
+    def to_matrix(self, dtype: DTypeLike = np.float64) -> sparse.csr_array:
+        """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks; float32 or float64.
+
+        Examples
+        --------
+        >>> Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1]).to_matrix("float32").toarray().tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+        """
+        precision = check_precision(dtype, self.match_weights)
+        a, b = self.endpoints.T
+        own = np.arange(self.n_points)
+        row, col = np.concatenate([a, b, own]), np.concatenate([b, a, own])
+        value = np.concatenate([self.match_weights, self.match_weights, np.ones(self.n_points)], dtype=precision)
+        return sparse.coo_array((value, (row, col)), shape=(self.n_points, self.n_points)).tocsr()
+
+    def agreeing(self, labels: ArrayLike) -> Bools:
+        """Return which matches join two points of the same label, shape (M,); label -1 agrees with nothing.
+
+        Parameters
+        ----------
+        labels : (m,) int
+
+        Examples
+        --------
+        >>> Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2]).agreeing([5, -1, 5, -1]).tolist()
+        [True, False]
+        """
+        given = np.ascontiguousarray(as_labels(labels, self.n_points), np.int64)
+        ends, agree = self.endpoints, np.empty(self.n_matches, dtype=bool)
+        call("find_agreeing", ends, len(ends), given, agree)
+        return agree
+
+    def shared_with(self, other: Matchings) -> Bools:
+        """Return which matches `other`, among objects of the same sizes, has too; shape (M,).
+
+        Examples
+        --------
+        >>> two = Matchings.from_pairs({(0, 1): [[0, 0], [1, 1]]}, [2, 2])
+        >>> two.shared_with(two.keep([False, True])).tolist()
+        [False, True]
+        """
+        if not np.array_equal(self.sizes, other.sizes):
+            raise InputError("the two have objects of different sizes")
+        return np.isin(self.match_keys, other.match_keys, assume_unique=True)
+
+    def keep(self, mask: ArrayLike) -> Self:
+        """Return the matchings with only the matches where `mask`, shape (M,), is true; O(M).
+
+        Examples
+        --------
+        >>> Matchings.from_labels([0, 1, 1, 0], [2, 2]).keep([False, True]).pair(0, 1).tolist()
+        [[1, 0]]
+        """
+        chosen = np.asarray(mask, dtype=bool)
+        if chosen.shape != (self.n_matches,):
+            raise InputError(f"the mask must have one entry per match ({self.n_matches}), got shape {chosen.shape}")
+        counts = np.add.reduceat(chosen, self.pair_start[:-1], dtype=np.int64)
+        left, rows = counts > 0, np.flatnonzero(chosen)
+        return self._with(
+            pair_objects=self.pair_objects[left],
+            pair_start=np.append(0, np.cumsum(counts[left], dtype=np.int64)),
+            indices=self.indices.take(rows, axis=0),
+            weights=None if self.weights is None else self.weights[rows],
+            repair=None,
+        )
+
+    def with_weights(self, weights: ArrayLike | None) -> Self:
+        """Return the same matches with other weights, shape (M,), or none."""
+        return self._with(weights=None if weights is None else check_weights(weights, self.n_matches))
+
+    def __getitem__(self, objects: slice | Sequence[int] | NDArray[Any]) -> Self:
+        """Return the problem on some of the objects, in the order given.
+
+        Examples
+        --------
+        >>> problem = Matchings.from_labels([0, 1, 1, 0, 1], [2, 2, 1])
+        >>> problem[[2, 0]]
+        Matchings(2 objects, 3 points, 1 match in 1 of 1 pair)
+        """
+        chosen = (
+            np.arange(self.n_objects)[objects] if isinstance(objects, slice) else np.asarray(objects, dtype=np.int64)
+        )
+        if chosen.ndim != 1 or len(np.unique(chosen)) != len(chosen):
+            raise InputError("objects must be selected by a slice or by a list of different object numbers")
+        outside = (chosen < 0) | (chosen >= self.n_objects)
+        if outside.any():
+            raise InputError(
+                f"unknown object {int(chosen[outside][0])}; there are {self.n_objects} objects, numbered from 0"
+            )
+        place = np.full(self.n_objects, -1, dtype=np.int32)
+        place[chosen] = np.arange(len(chosen), dtype=np.int32)
+        part = self.keep((place[self.pair_objects].min(axis=1, initial=0) >= 0)[self.match_pairs])
+        pair_objects = place[part.pair_objects]
+        sizes = self.sizes[chosen]
+        names = None if self.names is None else tuple(self.names[o] for o in chosen.tolist())
+        at, records = None, None
+        if self.coordinates is not None or self.records is not None:
+            first = self.offsets[chosen] - np.append(0, np.cumsum(sizes, dtype=np.int64))[:-1]
+            points = np.repeat(first, sizes) + np.arange(sizes.sum(dtype=np.int64))
+            at = None if self.coordinates is None else self.coordinates[points]
+            records = None if self.records is None else self.records[points]
+        if (np.diff(chosen) > 0).all():  # the order of objects, and so that of matches, stays
+            return part._with(sizes=sizes, pair_objects=pair_objects, names=names, coordinates=at)._described(records)
+        *layout, _ = canonical(pair_objects[part.match_pairs], part.indices, sizes, part.weights, "error", names)
+        return object.__new__(type(self))._set(sizes, *layout, names, at, None)._described(records)
+
+    def only_pairs(self, which: NDArray[np.int64]) -> Self:
+        """Return all objects with the matches of some pairs only, whose numbers are given, ascending; O(those).
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings
+        >>> Matchings.from_labels([0, 0, 0], [1, 1, 1]).only_pairs(np.array([1]))
+        Matchings(3 objects, 3 points, 1 match in 1 of 3 pairs)
+        """
+        counts = np.diff(self.pair_start)[which]
+        stop = np.cumsum(counts)
+        rows = np.repeat(self.pair_start[which] - stop + counts, counts) + np.arange(int(counts.sum()))
+        return self._with(
+            pair_objects=self.pair_objects[which],
+            pair_start=np.append(0, stop),
+            indices=self.indices[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            repair=None,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Matchings):
+            return NotImplemented
+        mine, theirs = ([getattr(x, at.name) for at in fields(x) if at.compare] for x in (self, other))
+        # For tuples of names and for None, array_equal is plain equality.
+        return all((a is None) == (b is None) and np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = _restored, (type(self), *(getattr(self, name) for name in _GIVEN))
+        return made if self.records is None else (*made, {"records": self.records})
+
+    def __repr__(self) -> str:
+        k = self.n_objects
+        nouns = counted(k, "object"), counted(self.n_points, "point"), counted(self.n_matches, "match")
+        return f"Matchings({', '.join(nouns)} in {len(self.pair_objects):,} of {counted(k * (k - 1) // 2, 'pair')})"
+
+
+_GIVEN = tuple(at.name for at in fields(Matchings) if at.init)
+"""What matchings are made from; all else follows."""
+
+
+def _restored(cls: type[Matchings], *values: Any) -> Matchings:
+    """Return what was pickled, whose arrays are canonical."""
+    return object.__new__(cls)._set(*values)
