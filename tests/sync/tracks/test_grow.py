@@ -12,10 +12,10 @@ from stiefelsync.sync.tracks.grow import (
     Grown,
     _clusters,
     _heavier,
+    connected_parts,
     grow_by_rules,
     grow_tracks,
     number_tracks,
-    pieces,
     split,
 )
 
@@ -121,7 +121,7 @@ def test_the_heavier_of_two_answers_component_by_component(seed: int) -> None:
 def test_pieces_of_labels_are_what_matches_connect() -> None:
     start = np.array([0, 0, 0, 7, 7, -1, -1, 0])
     ends = np.array([[0, 1], [1, 3], [3, 4], [5, 6], [2, 7], [0, 5]])
-    assert pieces(start, ends).tolist() == [0, 0, 2, 3, 3, 5, 6, 2]
+    assert connected_parts(start, ends).tolist() == [0, 0, 2, 3, 3, 5, 6, 2]
 
 
 def test_components_and_their_conflicts() -> None:
@@ -164,4 +164,4 @@ def test_matches_hold_every_track_together(wrong: float) -> None:
         for weights in (None, rng.uniform(0.1, 1, problem.n_matches)):
             for where, begin in ((None, None), (places, None), (None, start), (places, start)):
                 labels = grow_tracks(problem.with_weights(weights), start=begin, places=where).labels
-                np.testing.assert_array_equal(number_tracks(pieces(labels, problem.endpoints)), labels)
+                np.testing.assert_array_equal(number_tracks(connected_parts(labels, problem.endpoints)), labels)

@@ -16,7 +16,7 @@ from stiefelsync.positions.neighbours import neighbour_support, weighed
 from stiefelsync.positions.same_keypoint import lead_to_copies
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
-from stiefelsync.sync.tracks.clusters import pieces
+from stiefelsync.sync.tracks.clusters import connected_parts
 from stiefelsync.sync.tracks.details import TracksDetails
 from stiefelsync.sync.tracks.grow import grow_from, number_tracks
 from stiefelsync.sync.tracks.scored_pairs import judge_pairs
@@ -151,7 +151,7 @@ def _track(matchings: Matchings, options: Options, start: Ints | None, callback:
                 found = doubts.doubt(matchings, before | elsewhere, prepared.support, harm=harm, estimates=False)
                 hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
                 if found.matches.any():  # else the matches that made the tracks still hold them together
-                    labels = number_tracks(pieces(labels, matchings.endpoints, ~found.matches))
+                    labels = number_tracks(connected_parts(labels, matchings.endpoints, ~found.matches))
                     after = matchings.agreeing(labels)
     details = cast(TracksDetails, outcome.details)
     details = _account(details, matchings, conflicted, prepared.alone, elsewhere, before, after)

@@ -16,7 +16,14 @@ from stiefelsync._core.binding import call
 from stiefelsync.sync.tracks.integer_arrays import ordered
 
 __all__ = [
-    "Quotient", "conflicting", "contract", "merge_and_prune", "mutual_best", "pieces", "prune", "singletons",
+    "Quotient",
+    "conflicting",
+    "connected_parts",
+    "contract",
+    "merge_and_prune",
+    "mutual_best",
+    "prune",
+    "singletons",
     "untenable",
 ]  # fmt: skip
 
@@ -244,14 +251,14 @@ def _first(array: NDArray[Any], n: int) -> NDArray[Any]:
     return array[:n] if 2 * n > len(array) else array[:n].copy()
 
 
-def pieces(labels: Ints, ends: Ints, counts: Bools | None = None) -> Ints:
-    """Return the first point of each point's piece: the points of its label that matches connect; shape (m,).
+def connected_parts(labels: Ints, ends: Ints, counts: Bools | None = None) -> Ints:
+    """Return the first point of each point's part: the points of its label that matches connect; shape (m,).
 
     Of the matches, (M, 2), only those count that `counts`, (M,), says, if given.
 
     Examples
     --------
-    >>> pieces(np.array([0, 0, 0, -1, -1]), np.array([[0, 2], [2, 3], [3, 4]])).tolist()
+    >>> connected_parts(np.array([0, 0, 0, -1, -1]), np.array([[0, 2], [2, 3], [3, 4]])).tolist()
     [0, 1, 0, 3, 4]
     """
     first = np.empty(len(labels), dtype=np.int64)

@@ -14,7 +14,7 @@ from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
-from stiefelsync.sync.tracks.clusters import Quotient, contract, merge_and_prune, pieces, singletons, untenable
+from stiefelsync.sync.tracks.clusters import Quotient, connected_parts, contract, merge_and_prune, singletons, untenable
 from stiefelsync.sync.tracks.details import account
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.join import join
@@ -69,7 +69,7 @@ def grow_tracks(
         The problem. Weights, if there are any, decide between matches of equal evidence and between answers; none
         counts for more than two of the median.
     start : (m,) int64, optional
-        Labels to go on from, -1 for points that start alone. Of each label the pieces that hang together by matches are
+        Labels to go on from, -1 for points that start alone. Of each label the parts that hang together by matches are
         the first clusters, instead of single points.
     places : (m, 2) float64, optional
         Positions of the points, in such units that points of an object less than 1 apart are one point found twice.
@@ -113,7 +113,7 @@ def grow_from(
         weights, trust = numbers.weigh(
             None if matchings.weights is None else matchings.weights[inside], np.repeat(counts, counts)[inside]
         )
-        first = None if start is None else pieces(start, ends)
+        first = None if start is None else connected_parts(start, ends)
     grown = grow_clusters(
         component, conflicted, objects, ends, weights, trust, numbers,
         first=first, places=places, watch=watch, callback=callback,
