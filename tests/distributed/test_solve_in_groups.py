@@ -16,11 +16,11 @@ from stiefelsync.distributed.steps import InMemory
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.sync.tracks.grow import grow_tracks
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.scale import Scale
 
 
 def solve(problem: Matchings, groups: np.ndarray, **options: object) -> Answer:
-    return solve_in_groups(InMemory(problem), groups, Numbers.of(problem), **options)
+    return solve_in_groups(InMemory(problem), groups, Scale.of(problem), **options)
 
 
 def by_overlap(problem: Matchings, size: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from stiefelsync import Matchings, datasets
 from stiefelsync.distributed import steps
 from stiefelsync.distributed.groups import parts
 from stiefelsync.distributed.steps import InMemory, bundle, collect, cross, solve, sum_edges, weigh
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.scale import Scale
 
 GROUPS = np.array([0, 1, 0, 1, 2, 2, 1, 0])
 
@@ -24,7 +24,7 @@ class Setting:
         problem, _ = datasets.synthetic(6, 8, 0.8, 0.4, rng=seed)
         if weighted:
             problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
-        self.problem, self.source, self.numbers = problem, InMemory(problem), Numbers.of(problem)
+        self.problem, self.source, self.numbers = problem, InMemory(problem), Scale.of(problem)
         self.part = parts(GROUPS, problem.pair_objects)[0]
         pairs = np.sort(np.concatenate([self.part.inside, self.part.crossing]))
         self.objects = np.unique(problem.pair_objects[pairs])
@@ -64,7 +64,7 @@ def test_numbers_are_the_median_and_the_fullest_pair(setting: Setting) -> None:
         assert numbers.median is None
     else:
         assert numbers.median == sorted(problem.weights.tolist())[(problem.n_matches - 1) // 2]
-        assert Numbers.of(problem.with_weights(np.full(problem.n_matches, 3.0))).median is None
+        assert Scale.of(problem.with_weights(np.full(problem.n_matches, 3.0))).median is None
 
 
 @pytest.mark.parametrize("at_a_time", [4_000_000, 7])
@@ -157,7 +157,7 @@ def test_a_part_can_be_sent_alone() -> None:
 def test_a_group_tells_what_it_dropped_and_left_open(seed: int) -> None:
     problem, _ = datasets.scene(90, 10, 45, 60, 0.35, 0.2, rng=seed)
     (whole,) = parts(np.zeros(10, dtype=np.int64), problem.pair_objects)
-    found = solve(InMemory(problem), whole, Numbers.of(problem), by_weight=False)
+    found = solve(InMemory(problem), whole, Scale.of(problem), by_weight=False)
     first, owner = found.first, problem.point_objects
     held = {name: set(owner[first == name].tolist()) for name in set(first.tolist())}
     assert all(len(objects) == np.sum(first == name) for name, objects in held.items())
@@ -166,7 +166,7 @@ def test_a_group_tells_what_it_dropped_and_left_open(seed: int) -> None:
     assert found.dropped == len(against) > 0
     assert found.count.sum() == len(apart) - len(against)
     np.testing.assert_array_equal(found.torn, np.isin(first, [name for pair in against for name in pair]))
-    heavy = solve(InMemory(problem), whole, Numbers.of(problem), by_weight=True)
+    heavy = solve(InMemory(problem), whole, Scale.of(problem), by_weight=True)
     assert (heavy.dropped, len(heavy.A), heavy.torn.any()) == (0, 0, False)
     assert heavy.n_iter > 1
     left = [(a, b) for a, b in problem.endpoints.tolist() if heavy.first[a] != heavy.first[b]]

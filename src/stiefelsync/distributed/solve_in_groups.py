@@ -31,7 +31,7 @@ from stiefelsync.sync.method import Callback, Progress
 from stiefelsync.sync.tracks.grow import number_tracks
 from stiefelsync.sync.tracks.integer_arrays import runs, spread
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
+from stiefelsync.sync.tracks.scale import ROUNDING, Scale
 
 __all__ = ["Answer", "Run", "in_turn", "solve_in_groups"]
 
@@ -92,7 +92,7 @@ class Answer:
 def solve_in_groups(
     source: Source,
     groups: Ints,
-    numbers: Numbers,
+    scale: Scale,
     *,
     run: Run = in_turn,
     memory: float | None = None,
@@ -115,7 +115,7 @@ def solve_in_groups(
         The matches.
     groups : (k,) int64
         Group of every object.
-    numbers
+    scale
         Of the whole problem.
     run
         Who works on the parts.
@@ -129,12 +129,12 @@ def solve_in_groups(
     This process needs O(m) and what does not fit into groups: clusters with open edges, and matches between tracks that
     might be joined. Matches are read four times, seven with weights.
     """
-    plan = _Plan(source, groups, numbers, run, memory, callback or (lambda _: False))
+    plan = _Plan(source, groups, scale, run, memory, callback or (lambda _: False))
     plan.need(
         _PER_MATCH * max((int(source.counts[p.inside].sum()) for p in plan.parts), default=0), "the largest group"
     )
     track, n_iter = plan.grow(by_weight=False)
-    if numbers.median is not None and not plan.stopped:
+    if scale.median is not None and not plan.stopped:
         other, more = plan.grow(by_weight=True)
         n_iter += more
         plan.choose(track, other)
@@ -146,9 +146,9 @@ class _Plan:
     """The steps, and what they share."""
 
     def __init__(
-        self, source: Source, groups: Ints, numbers: Numbers, run: Run, memory: float | None, callback: Callback
+        self, source: Source, groups: Ints, scale: Scale, run: Run, memory: float | None, callback: Callback
     ) -> None:
-        self.source, self.numbers, self._run = source, numbers, run
+        self.source, self.scale, self._run = source, scale, run
         self.parts = parts(groups, source.pair_objects)
         self.regions = regions(groups, source.pair_objects, source.counts)
         self.memory, self.callback, self.stopped = memory, callback, False
@@ -156,7 +156,7 @@ class _Plan:
         self.offsets = np.append(0, np.cumsum(self.sizes))
         self.m = int(self.offsets[-1])
         self.owners = np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
-        self.least = 2 if numbers.median is None else 1  # of one weight, a single match outweighs no expelled point
+        self.least = 2 if scale.median is None else 1  # of one weight, a single match outweighs no expelled point
         self.ends = [np.unique(source.pair_objects[_all(part)]).astype(np.int64) for part in self.parts]
 
     def need(self, more: float, what: str) -> None:
@@ -196,7 +196,7 @@ class _Plan:
         """Return each point's track, by its first point, and the rounds it took."""
         suffix = " by weight" if by_weight else ""
         first, torn, edges, dropped = np.arange(self.m), np.zeros(self.m, dtype=bool), [], 0
-        tasks: Tasks = ((self.source, part, self.numbers, by_weight) for part in self.parts)
+        tasks: Tasks = ((self.source, part, self.scale, by_weight) for part in self.parts)
         for number, found in self.run(f"groups{suffix}", solve, tasks, self.parts):
             rows = self.points(self.parts[number].objects)
             first[rows], torn[rows] = rows[found.first], found.torn
@@ -213,7 +213,7 @@ class _Plan:
         self.need(_PER_EDGE * len(every.A), "the contracted problem")
         whole = Contracted(first, self.owners, torn, every, dropped)
         track, n_iter, self.stopped = (
-            whole.finish_by_weight(self.callback) if by_weight else whole.finish(self.numbers.n_matches, self.callback)
+            whole.finish_by_weight(self.callback) if by_weight else whole.finish(self.scale.n_matches, self.callback)
         )
         return track, n_iter
 
@@ -222,7 +222,7 @@ class _Plan:
         parts = self.parts if by_weight else self.regions
         ends = [np.unique(self.source.pair_objects[part.crossing]).astype(np.int64) for part in parts]
         tasks = (
-            (self.source, part, objects, self.named(first, objects), self.numbers, by_weight)
+            (self.source, part, objects, self.named(first, objects), self.scale, by_weight)
             for part, objects in zip(parts, ends, strict=True)
         )
         return [found for _, found in self.run(f"crossings{' by weight' * by_weight}", cross, tasks, parts)]
@@ -242,7 +242,7 @@ class _Plan:
                 rows = self.points(part.objects)
                 place[rows] = np.arange(len(rows))
                 inner = Edges.together([edges[group] for group in np.flatnonzero(of == number)]).renamed(place)
-                yield self.source, part, place[first[rows]], torn[rows], inner, touched[rows], self.numbers
+                yield self.source, part, place[first[rows]], torn[rows], inner, touched[rows], self.scale
 
         dropped, left = 0, []
         for number, found in self.run("regions", connect, tasks(), self.regions):
@@ -260,7 +260,7 @@ class _Plan:
         unit = connected(self.m, np.stack([np.concatenate([track, other]), np.concatenate([own, own])], axis=1))
         gain = np.zeros(self.m)
         tasks = (
-            (self.source, part, objects, *(x[self.points(objects)] for x in (unit, track, other)), self.numbers)
+            (self.source, part, objects, *(x[self.points(objects)] for x in (unit, track, other)), self.scale)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
         for _, found in self.run("comparing", weigh, tasks, self.parts):
@@ -297,7 +297,7 @@ class _Plan:
             for part in self.parts:
                 rows = self.points(part.objects)
                 place[rows] = np.arange(len(rows))
-                yield self.source, part, place[track[rows]], ~border[rows], self.numbers, self.least
+                yield self.source, part, place[track[rows]], ~border[rows], self.scale, self.least
 
         for number, found in self.run("joining groups", join_inside, tasks(), self.parts):
             rows = self.points(self.parts[number].objects)
@@ -330,7 +330,7 @@ class _Plan:
         """Return the matches that joins at borders depend on, (M, 2), their weights, (M,), and the rest of `Kept`."""
         ends, weights, others, settled = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), np.int64)], 0
         tasks = (
-            (self.source, part, objects, self.named(track, objects), wanted[rows], border[rows], self.numbers)
+            (self.source, part, objects, self.named(track, objects), wanted[rows], border[rows], self.scale)
             for part, objects in zip(self.parts, self.ends, strict=True)
             for rows in (self.points(objects),)
         )

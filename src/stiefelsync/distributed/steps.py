@@ -18,7 +18,7 @@ from stiefelsync.sync.tracks.clusters import singletons
 from stiefelsync.sync.tracks.grow import grow_by_rules, grow_by_weight
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs, spread
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.scale import Scale
 
 __all__ = [
     "Bundles", "Clusters", "Edges", "InMemory", "Joined", "Kept", "Source", "bundle", "collect", "connect",
@@ -113,14 +113,14 @@ class _Matches:
     trust: Floats
 
     @classmethod
-    def read(cls, source: Source, pairs: Ints, objects: Ints, numbers: Numbers) -> _Matches:
+    def read(cls, source: Source, pairs: Ints, objects: Ints, scale: Scale) -> _Matches:
         counts, indices, weights = source.read(pairs)
         start = np.zeros(len(source.sizes), dtype=np.int64)
         sizes = source.sizes[objects].astype(np.int64)
         start[objects] = np.cumsum(sizes) - sizes
         ends = np.repeat(start[source.pair_objects[pairs]].reshape(-1, 2), counts, axis=0)
         ends += indices
-        return cls(ends, *numbers.weigh(weights, np.repeat(counts, counts)))
+        return cls(ends, *scale.bounded_weights(weights, np.repeat(counts, counts)))
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ class Clusters:
     n_iter: int
 
 
-def solve(source: Source, part: Part, numbers: Numbers, by_weight: bool) -> Clusters:
+def solve(source: Source, part: Part, scale: Scale, by_weight: bool) -> Clusters:
     """Merge the points of one group along its own matches, by strong evidence or with the heaviest first."""
-    matches = _Matches.read(source, part.inside, part.objects, numbers)
+    matches = _Matches.read(source, part.inside, part.objects, scale)
     sizes = source.sizes[part.objects].astype(np.int64)
     points = np.arange(int(sizes.sum()))
     owner = np.repeat(part.objects, sizes)
@@ -163,7 +163,7 @@ def solve(source: Source, part: Part, numbers: Numbers, by_weight: bool) -> Clus
         return Clusters(first.astype(np.int32), none, nothing, nothing, np.empty(0, np.int64), np.empty(0), 0, n_iter)
     first = points.copy()
     grown = grow_by_rules(
-        singletons(points, owner, matches.ends, matches.trust), first, numbers.n_matches, rules=_RULES_IN_GROUPS
+        singletons(points, owner, matches.ends, matches.trust), first, scale.n_matches, rules=_RULES_IN_GROUPS
     )
     torn, q = np.zeros(len(points), dtype=bool), grown.q
     torn[first[np.flatnonzero(grown.torn)]] = True
@@ -174,7 +174,7 @@ def solve(source: Source, part: Part, numbers: Numbers, by_weight: bool) -> Clus
 
 
 def cross(
-    source: Source, part: Part, objects: Ints, first: NDArray[np.integer], numbers: Numbers, by_weight: bool
+    source: Source, part: Part, objects: Ints, first: NDArray[np.integer], scale: Scale, by_weight: bool
 ) -> Edges:
     """Return the edges between the clusters of this group or region and of later ones.
 
@@ -185,23 +185,23 @@ def cross(
     first : (n,) int
         First point of the cluster of each of their points.
     """
-    return _between(source, part.crossing, objects, first, numbers, by_weight)
+    return _between(source, part.crossing, objects, first, scale, by_weight)
 
 
 def _between(
-    source: Source, pairs: Ints, objects: Ints, first: NDArray[np.integer], numbers: Numbers, by_weight: bool
+    source: Source, pairs: Ints, objects: Ints, first: NDArray[np.integer], scale: Scale, by_weight: bool
 ) -> Edges:
     """Return the edges along the matches of some pairs of objects, which are read some at a time."""
     found = []
     for some in np.split(pairs, np.flatnonzero(np.diff(np.cumsum(source.counts[pairs]) // _MATCHES_AT_A_TIME)) + 1):
-        matches = _Matches.read(source, some, objects, numbers)
+        matches = _Matches.read(source, some, objects, scale)
         A, B = first[matches.ends].T
         found.append(sum_edges(A, B, np.ones(len(A), np.int64), matches.weights if by_weight else matches.trust))
     return Edges.together(found)
 
 
 def connect(
-    source: Source, part: Part, first: Int32s, torn: Bools, edges: Edges, touched: Bools, numbers: Numbers
+    source: Source, part: Part, first: Int32s, torn: Bools, edges: Edges, touched: Bools, scale: Scale
 ) -> Clusters:
     """Go on with the clusters of the groups of one region, as far as what is outside has no say.
 
@@ -217,7 +217,7 @@ def connect(
         First points of clusters with edges to other regions.
     """
     owner = np.repeat(part.objects, source.sizes[part.objects])
-    between = _between(source, part.inside, part.objects, first, numbers, by_weight=False)
+    between = _between(source, part.inside, part.objects, first, scale, by_weight=False)
     every = Edges.together([edges, between])
     grown = Contracted(first.astype(np.int64), owner, torn, every).go_on(touched)
     A, B = (ends.astype(np.int32) for ends in (grown.edges.A, grown.edges.B))
@@ -252,7 +252,7 @@ class Joined:
 
 
 def join_inside(
-    source: Source, part: Part, track: NDArray[np.integer], inside: Bools, numbers: Numbers, least: int
+    source: Source, part: Part, track: NDArray[np.integer], inside: Bools, scale: Scale, least: int
 ) -> Joined:
     """Join tracks that have no point outside this group.
 
@@ -263,7 +263,7 @@ def join_inside(
     inside : (n,) bool
         Points of tracks within the group.
     """
-    matches = _Matches.read(source, part.inside, part.objects, numbers)
+    matches = _Matches.read(source, part.inside, part.objects, scale)
     chosen = np.flatnonzero(inside[matches.ends].all(axis=1))
     owner = np.repeat(part.objects, source.sizes[part.objects])
     here = np.where(inside, track, np.arange(len(track)))
@@ -297,7 +297,7 @@ def bundle(source: Source, part: Part, objects: Ints, track: NDArray[np.integer]
     track, border : (n,)
         Track of each of their points, and whether that reaches into several groups.
     """
-    matches = _Matches.read(source, _pairs(part), objects, Numbers(1, 1))
+    matches = _Matches.read(source, _pairs(part), objects, Scale(1, 1))
     a, b = matches.ends.T
     A, B = track[a].astype(np.int64), track[b].astype(np.int64)
     apart = np.flatnonzero((A != B) & (border[a] | border[b]))
@@ -332,7 +332,7 @@ def collect(
     track: NDArray[np.integer],
     wanted: Bools,
     border: Bools,
-    numbers: Numbers,
+    scale: Scale,
 ) -> Kept:
     """Return the matches that joins at borders depend on: inside wanted tracks, or between one and another at a border.
 
@@ -341,7 +341,7 @@ def collect(
     track, wanted, border : (n,)
         Track of each point of `objects`, whether it might be joined, and whether it reaches into several groups.
     """
-    matches = _Matches.read(source, _pairs(part), objects, numbers)
+    matches = _Matches.read(source, _pairs(part), objects, scale)
     a, b = matches.ends.T
     inside, asked = track[a] == track[b], wanted[a] & wanted[b]
     decides = asked & (border[a] | border[b] | inside)
@@ -350,9 +350,9 @@ def collect(
     return Kept(ends[chosen], matches.weights[chosen], ends[np.flatnonzero(asked & ~decides)], settled)
 
 
-def weigh(source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, numbers: Numbers) -> Edges:
+def weigh(source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, scale: Scale) -> Edges:
     """Return by how much more weight of matches other tracks keep in each unit of points (as `A` and `weight`)."""
-    matches = _Matches.read(source, _pairs(part), objects, numbers)
+    matches = _Matches.read(source, _pairs(part), objects, scale)
     a, b = matches.ends.T
     change = matches.weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))
     some = np.flatnonzero(change)

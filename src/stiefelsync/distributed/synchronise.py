@@ -24,7 +24,7 @@ from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Stopwatch
 from stiefelsync.sync.outcome import Outcome
 from stiefelsync.sync.result import Synchronisation
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.scale import Scale
 
 __all__ = ["GROUP", "Labelling", "synchronise"]
 
@@ -143,12 +143,12 @@ def synchronise(
             else check_groups(groups, k)
         )
         run: Run = in_turn if client is None else on_workers(client)
-        numbers = _numbers(opened)
+        scale = _scale(opened)
         if checkpoint is not None:
-            given = opened.sizes, opened.pair_objects, opened.counts, cut, numbers.median or 0.0
+            given = opened.sizes, opened.pair_objects, opened.counts, cut, scale.median or 0.0
             digest = fingerprint(*given, _STEPS, *_content(opened))
             run = keeping(run, checkpoint, digest)
-        answer = solve_in_groups(opened, cut, numbers, run=run, memory=memory, callback=callback)
+        answer = solve_in_groups(opened, cut, scale, run=run, memory=memory, callback=callback)
     status = Status.STOPPED if answer.stopped else Status.DONE
     if output is not None:
         with replacing(output, force=True) as staged:
@@ -182,13 +182,13 @@ def _opened(source: Any, options: dict[str, Any]) -> Source:
     return open_source(source, **options) if isinstance(source, str | Path) else source
 
 
-def _numbers(source: Source) -> Numbers:
-    """Return the numbers of the whole problem; weights are looked through in pieces."""
+def _scale(source: Source) -> Scale:
+    """Return the scale of the whole problem; weights are looked through some at a time."""
     M, fullest = int(source.counts.sum()), int(source.counts.max(initial=1))
     if isinstance(source, InMemory):
-        return Numbers.of(source.matchings)
+        return Scale.of(source.matchings)
     if not getattr(source, "weighted", False):
-        return Numbers(M, fullest)
+        return Scale(M, fullest)
 
     def chunks() -> Iterable[NDArray[np.float64]]:
         pairs = np.arange(len(source.counts))
@@ -199,7 +199,7 @@ def _numbers(source: Source) -> Numbers:
                 yield weights
 
     median = lower_median(chunks, M)
-    return Numbers(M, fullest, median)
+    return Scale(M, fullest, median)
 
 
 def lower_median(chunks: Callable[[], Iterable[NDArray[np.float64]]], n: int) -> float | None:

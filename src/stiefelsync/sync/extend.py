@@ -22,7 +22,7 @@ from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 from stiefelsync.sync.tracks.grow import Tracks, grow_clusters, split
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
-from stiefelsync.sync.tracks.numbers import Numbers
+from stiefelsync.sync.tracks.scale import Scale
 
 __all__ = ["ExtendDetails", "extend"]
 
@@ -235,16 +235,16 @@ def _grow(
         _, begins, counts = runs(labels[held[order]])
         first[order] = np.repeat(order[begins], counts)
         component, conflicted = split(objects, ends, first)
-        numbers, inside = Numbers.of(weighed), np.flatnonzero(conflicted[ends[:, 0]])
+        scale, inside = Scale.of(weighed), np.flatnonzero(conflicted[ends[:, 0]])
         # Only matches of free points are found wrong here, so the share of these is one of the matches of free points.
-        numbers = replace(numbers, n_matches=int(np.count_nonzero(free[a[chosen]] | free[b[chosen]])))
+        scale = replace(scale, n_matches=int(np.count_nonzero(free[a[chosen]] | free[b[chosen]])))
         chosen, ends = chosen[inside], ends[inside]
-        weights, trust = numbers.weigh(
+        weights, trust = scale.bounded_weights(
             None if weighed.weights is None else weighed.weights[chosen],
             np.diff(weighed.pair_start)[weighed.match_pairs[chosen]],
         )
     return grow_clusters(
-        component, conflicted, objects, ends, weights, trust, numbers,
+        component, conflicted, objects, ends, weights, trust, scale,
         first=first, places=None if places is None else places[held], watch=watch, callback=callback,
     )  # fmt: skip
 

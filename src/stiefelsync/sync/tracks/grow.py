@@ -18,8 +18,8 @@ from stiefelsync.sync.tracks.clusters import Quotient, connected_parts, contract
 from stiefelsync.sync.tracks.details import account
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.join import join
-from stiefelsync.sync.tracks.numbers import ROUNDING, Numbers
 from stiefelsync.sync.tracks.rules import Rule, few_choices, rule_gain, squares, triangles
+from stiefelsync.sync.tracks.scale import ROUNDING, Scale
 
 __all__ = [
     "RULES", "Grown", "Tracks", "grow_by_rules", "grow_by_weight", "grow_clusters", "grow_from", "grow_tracks",
@@ -109,13 +109,13 @@ def grow_from(
         objects, ends = matchings.point_objects, matchings.endpoints
         component, conflicted = split(objects, ends)
         inside, ends = matches_of(conflicted, ends)
-        numbers, counts = Numbers.of(matchings), np.diff(matchings.pair_start)
-        weights, trust = numbers.weigh(
+        scale, counts = Scale.of(matchings), np.diff(matchings.pair_start)
+        weights, trust = scale.bounded_weights(
             None if matchings.weights is None else matchings.weights[inside], np.repeat(counts, counts)[inside]
         )
         first = None if start is None else connected_parts(start, ends)
     grown = grow_clusters(
-        component, conflicted, objects, ends, weights, trust, numbers,
+        component, conflicted, objects, ends, weights, trust, scale,
         first=first, places=places, watch=watch, callback=callback,
     )  # fmt: skip
     with watch("labels"):
@@ -156,7 +156,7 @@ def grow_clusters(
     ends: Ints,
     weights: Floats,
     trust: Floats,
-    numbers: Numbers,
+    scale: Scale,
     *,
     first: Ints | None,
     places: Floats | None,
@@ -173,18 +173,18 @@ def grow_clusters(
     ends : (M, 2) int64
         The matches inside conflicted components.
     weights, trust : (M,) float64
-        As `numbers` makes them.
+        As `scale` makes them.
     first : (m,) int64 or None
         First point of the cluster in which each point starts; None: all alone.
     """
     with watch("merging"):
         points, track = np.flatnonzero(conflicted), component.copy()
         q = _clusters(points, objects, ends, trust, first)
-        again = replace(q, weight=weights) if numbers.median is not None and q.weight is trust else None
+        again = replace(q, weight=weights) if scale.median is not None and q.weight is trust else None
         dropped = 0 if first is None else int((first[ends[:, 0]] != first[ends[:, 1]]).sum() - q.count.sum())
-        grown = grow_by_rules(q, track, numbers.n_matches, dropped=dropped, callback=callback)
+        grown = grow_by_rules(q, track, scale.n_matches, dropped=dropped, callback=callback)
         rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
-        if not stopped and numbers.median is not None:
+        if not stopped and scale.median is not None:
             q = _clusters(points, objects, ends, weights, first) if again is None else again
             heaviest, rounds, stopped = grow_by_weight(q, component, callback)
             n_iter += rounds

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync._core.binding import call
-from stiefelsync.sync.tracks.numbers import ROUNDING
+from stiefelsync.sync.tracks.scale import ROUNDING
 
 __all__ = ["join"]
 

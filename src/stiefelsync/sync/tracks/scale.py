@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["ROUNDING", "Numbers"]
+__all__ = ["ROUNDING", "Scale"]
 
 ROUNDING = 1e-9  # of sums of weights: gains no larger are none
 
@@ -22,7 +22,7 @@ _SAMPLE, _AROUND = 10_000, 300  # the rank of a value in a sample is off by 50, 
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Scale:
     """What the rules use of the whole problem; it follows from the input alone, so that parts of it can share it.
 
     Attributes
@@ -40,14 +40,16 @@ class Numbers:
     median: float | None = None
 
     @classmethod
-    def of(cls, matchings: Matchings) -> Numbers:
-        """Return the numbers of a problem in memory."""
+    def of(cls, matchings: Matchings) -> Scale:
+        """Return the scale of a problem in memory."""
         M, fullest, weights = matchings.n_matches, int(np.diff(matchings.pair_start).max(initial=1)), matchings.weights
         if weights is None or (weights == weights[:1]).all():
             return cls(M, fullest)
         return cls(M, fullest, _ranked(weights, (M - 1) // 2))
 
-    def weigh(self, weights: Floats | None, matches_of_pair: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
+    def bounded_weights(
+        self, weights: Floats | None, matches_of_pair: NDArray[np.integer[Any]]
+    ) -> tuple[Floats, Floats]:
         """Return bounded weights, and these times how full the pair of each match is; both (M,) and in (0, 2].
 
         Weights have the median as unit, the largest cut off, so that no few matches outvote all the others. Wrong
@@ -55,7 +57,8 @@ class Numbers:
 
         Examples
         --------
-        >>> [part.tolist() for part in Numbers(3, 2, 4.0).weigh(np.array([1.0, 4.0, 100.0]), np.array([1, 2, 2]))]
+        >>> scale = Scale(3, 2, 4.0)
+        >>> [part.tolist() for part in scale.bounded_weights(np.array([1.0, 4.0, 100.0]), np.array([1, 2, 2]))]
         [[0.25, 1.0, 2.0], [0.125, 1.0, 2.0]]
         """
         if weights is None or self.median is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stiefelsync.sync.tracks.numbers import _ranked
+from stiefelsync.sync.tracks.scale import _ranked
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 9_999, 10_001, 123_456])
