@@ -35,7 +35,7 @@ class Setting:
         self.other, self.unit = rng.integers(0, 9, len(self.points)), self.track % 3
 
     def matches(self, pairs):
-        """Return places, bounded weight and trust of every match of some pairs of objects."""
+        """Return places, bounded weight and fullness_weights of every match of some pairs of objects."""
         full = np.diff(self.problem.pair_start)
         found = []
         for t, pair in enumerate(self.problem.match_pairs.tolist()):

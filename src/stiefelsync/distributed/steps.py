@@ -106,11 +106,11 @@ class InMemory:
 
 @dataclass(frozen=True)
 class _Matches:
-    """Matches of a part: ends as places among the points of its objects, (K, 2); weights and trust, (K,)."""
+    """Matches of a part: ends as places among the points of its objects, (K, 2); weights and fullness_weights, (K,)."""
 
     ends: Ints
     weights: Floats
-    trust: Floats
+    fullness_weights: Floats
 
     @classmethod
     def read(cls, source: Source, pairs: Ints, objects: Ints, scale: Scale) -> _Matches:
@@ -162,9 +162,8 @@ def solve(source: Source, part: Part, scale: Scale, by_weight: bool) -> Clusters
         none = np.zeros(len(points), dtype=bool)
         return Clusters(first.astype(np.int32), none, nothing, nothing, np.empty(0, np.int64), np.empty(0), 0, n_iter)
     first = points.copy()
-    grown = grow_by_rules(
-        singletons(points, owner, matches.ends, matches.trust), first, scale.n_matches, rules=_RULES_IN_GROUPS
-    )
+    q = singletons(points, owner, matches.ends, matches.fullness_weights)
+    grown = grow_by_rules(q, first, scale.n_matches, rules=_RULES_IN_GROUPS)
     torn, q = np.zeros(len(points), dtype=bool), grown.q
     torn[first[np.flatnonzero(grown.torn)]] = True
     names = q.points[q.start[:-1]].astype(np.int32)
@@ -196,7 +195,8 @@ def _between(
     for some in np.split(pairs, np.flatnonzero(np.diff(np.cumsum(source.counts[pairs]) // _MATCHES_AT_A_TIME)) + 1):
         matches = _Matches.read(source, some, objects, scale)
         A, B = first[matches.ends].T
-        found.append(sum_edges(A, B, np.ones(len(A), np.int64), matches.weights if by_weight else matches.trust))
+        weights = matches.weights if by_weight else matches.fullness_weights
+        found.append(sum_edges(A, B, np.ones(len(A), np.int64), weights))
     return Edges.together(found)
 
 

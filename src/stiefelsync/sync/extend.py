@@ -239,12 +239,12 @@ def _grow(
         # Only matches of free points are found wrong here, so the share of these is one of the matches of free points.
         scale = replace(scale, n_matches=int(np.count_nonzero(free[a[chosen]] | free[b[chosen]])))
         chosen, ends = chosen[inside], ends[inside]
-        weights, trust = scale.bounded_weights(
+        weights, fullness_weights = scale.bounded_weights(
             None if weighed.weights is None else weighed.weights[chosen],
             np.diff(weighed.pair_start)[weighed.match_pairs[chosen]],
         )
     return grow_clusters(
-        component, conflicted, objects, ends, weights, trust, scale,
+        component, conflicted, objects, ends, weights, fullness_weights, scale,
         first=first, places=None if places is None else places[held], watch=watch, callback=callback,
     )  # fmt: skip
 

@@ -25,9 +25,9 @@ def problem_of(seed: int) -> Matchings:
 
 
 def grown_of(problem: Matchings, **options: object) -> tuple[Grown, np.ndarray]:
-    points, trust = np.arange(problem.n_points), np.ones(problem.n_matches)
+    points, fullness_weights = np.arange(problem.n_points), np.ones(problem.n_matches)
     track = points.copy()
-    q = _clusters(points, problem.point_objects, problem.endpoints, trust)
+    q = _clusters(points, problem.point_objects, problem.endpoints, fullness_weights)
     return grow_by_rules(q, track, problem.n_matches, **options), track
 
 

@@ -110,12 +110,12 @@ def grow_from(
         component, conflicted = split(objects, ends)
         inside, ends = matches_of(conflicted, ends)
         scale, counts = Scale.of(matchings), np.diff(matchings.pair_start)
-        weights, trust = scale.bounded_weights(
+        weights, fullness_weights = scale.bounded_weights(
             None if matchings.weights is None else matchings.weights[inside], np.repeat(counts, counts)[inside]
         )
         first = None if start is None else connected_parts(start, ends)
     grown = grow_clusters(
-        component, conflicted, objects, ends, weights, trust, scale,
+        component, conflicted, objects, ends, weights, fullness_weights, scale,
         first=first, places=places, watch=watch, callback=callback,
     )  # fmt: skip
     with watch("labels"):
@@ -155,7 +155,7 @@ def grow_clusters(
     objects: NDArray[np.int32],
     ends: Ints,
     weights: Floats,
-    trust: Floats,
+    fullness_weights: Floats,
     scale: Scale,
     *,
     first: Ints | None,
@@ -172,15 +172,15 @@ def grow_clusters(
     objects : (m,) int
     ends : (M, 2) int64
         The matches inside conflicted components.
-    weights, trust : (M,) float64
+    weights, fullness_weights : (M,) float64
         As `scale` makes them.
     first : (m,) int64 or None
         First point of the cluster in which each point starts; None: all alone.
     """
     with watch("merging"):
         points, track = np.flatnonzero(conflicted), component.copy()
-        q = _clusters(points, objects, ends, trust, first)
-        again = replace(q, weight=weights) if scale.median is not None and q.weight is trust else None
+        q = _clusters(points, objects, ends, fullness_weights, first)
+        again = replace(q, weight=weights) if scale.median is not None and q.weight is fullness_weights else None
         dropped = 0 if first is None else int((first[ends[:, 0]] != first[ends[:, 1]]).sum() - q.count.sum())
         grown = grow_by_rules(q, track, scale.n_matches, dropped=dropped, callback=callback)
         rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
@@ -234,17 +234,17 @@ def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
 
 
 def _clusters(
-    points: Ints, objects: NDArray[np.int32], ends: Ints, trust: Floats, first: Ints | None = None
+    points: Ints, objects: NDArray[np.int32], ends: Ints, fullness_weights: Floats, first: Ints | None = None
 ) -> Quotient:
     """Return the points as clusters: each alone, or with those that have the same `first` point, shape (m,)."""
     if first is not None:
         a, b = first[ends].T
         count = np.ones(len(ends), dtype=np.int64)
-        q = contract(points, objects[points].astype(np.int64), first[points], a, b, count, trust)
+        q = contract(points, objects[points].astype(np.int64), first[points], a, b, count, fullness_weights)
         return q.without(untenable(q))
     place = np.zeros(len(objects), dtype=np.int64)
     place[points] = np.arange(len(points))
-    return singletons(points, objects[points].astype(np.int64), place[ends], trust)
+    return singletons(points, objects[points].astype(np.int64), place[ends], fullness_weights)
 
 
 @dataclass(frozen=True)
