@@ -1,4 +1,4 @@
-"""Clusters of groups that grow on: what is left, what was dropped, what was torn, and who has to wait."""
+"""Clusters of groups that grow on: what is left, what was dropped, what was lost_edge, and who has to wait."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from stiefelsync.distributed.contracted import Contracted, Edges, _near
 from stiefelsync.sync.tracks.grow import _clusters
 
 
-def contracted(seed: int, torn: tuple[int, ...] = (), dropped: int = 0) -> tuple[Contracted, np.ndarray]:
+def contracted(seed: int, lost_edge: tuple[int, ...] = (), dropped: int = 0) -> tuple[Contracted, np.ndarray]:
     """Return every point of a scene as a cluster of its own, the matches as edges."""
     problem, _ = datasets.scene(90, 10, 45, 60, 0.35, 0.2, rng=seed)
     points, (A, B) = np.arange(problem.n_points), problem.endpoints.T
     edges = Edges(A.copy(), B.copy(), np.ones(len(A), dtype=np.int64), np.ones(len(A)))
-    return Contracted(points, problem.point_objects, np.isin(points, torn), edges, dropped), problem.endpoints
+    return Contracted(points, problem.point_objects, np.isin(points, lost_edge), edges, dropped), problem.endpoints
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_left_dropped_and_torn(seed: int) -> None:
-    given, ends = contracted(seed, torn=(3, 70), dropped=4)
+    given, ends = contracted(seed, lost_edge=(3, 70), dropped=4)
     after = given.go_on(np.zeros(len(given.first), dtype=bool))
     first, owner = after.first, given.owner
     names = set(first.tolist())
@@ -29,9 +29,9 @@ def test_what_is_left_dropped_and_torn(seed: int) -> None:
     apart = [(int(first[a]), int(first[b])) for a, b in ends.tolist() if first[a] != first[b]]
     against = [pair for pair in apart if held[pair[0]] & held[pair[1]]]
     assert after.dropped == 4 + len(against)
-    torn = {name for pair in against for name in pair} | {int(first[3]), int(first[70])}
-    assert set(first[after.torn].tolist()) == torn
-    np.testing.assert_array_equal(after.torn, np.isin(first, list(torn)))
+    lost_edge = {name for pair in against for name in pair} | {int(first[3]), int(first[70])}
+    assert set(first[after.lost_edge].tolist()) == lost_edge
+    np.testing.assert_array_equal(after.lost_edge, np.isin(first, list(lost_edge)))
     left: dict[tuple[int, int], int] = {}
     for a, b in apart:
         if not held[a] & held[b]:

@@ -165,9 +165,9 @@ def test_a_group_tells_what_it_dropped_and_left_open(seed: int) -> None:
     against = [pair for pair in apart if held[pair[0]] & held[pair[1]]]
     assert found.dropped == len(against) > 0
     assert found.count.sum() == len(apart) - len(against)
-    np.testing.assert_array_equal(found.torn, np.isin(first, [name for pair in against for name in pair]))
+    np.testing.assert_array_equal(found.lost_edge, np.isin(first, [name for pair in against for name in pair]))
     heavy = solve(InMemory(problem), whole, Scale.of(problem), by_weight=True)
-    assert (heavy.dropped, len(heavy.A), heavy.torn.any()) == (0, 0, False)
+    assert (heavy.dropped, len(heavy.A), heavy.lost_edge.any()) == (0, 0, False)
     assert heavy.n_iter > 1
     left = [(a, b) for a, b in problem.endpoints.tolist() if heavy.first[a] != heavy.first[b]]
     for a, b in left:  # nothing more can be merged

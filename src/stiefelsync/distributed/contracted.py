@@ -58,7 +58,7 @@ class Contracted:
         First point of each point's cluster.
     owner : (m,) int
         Object of each point.
-    torn : (m,) bool
+    lost_edge : (m,) bool
         Points whose cluster had an edge that was dropped.
     edges
         Named by first points.
@@ -68,7 +68,7 @@ class Contracted:
 
     first: Ints
     owner: NDArray[np.integer]
-    torn: Bools
+    lost_edge: Bools
     edges: Edges
     dropped: int = 0
 
@@ -106,14 +106,17 @@ class Contracted:
         return self._after(opened, strong, left)
 
     def _after(self, opened: _Open, *grown: Grown) -> Contracted:
-        """Return what is left after some rules, and what was torn on the way."""
+        """Return what is left after some rules, and what was lost_edge on the way."""
         first, q = opened.written(self.first), grown[-1].q
         names = opened.points[q.points[q.start[:-1]]]
         edges = Edges(names[q.A], names[q.B], q.count, q.weight)
-        torn = np.zeros(len(first), dtype=bool)
-        for points in (np.flatnonzero(self.torn), *(opened.points[np.flatnonzero(some.torn)] for some in grown)):
-            torn[first[points]] = True
-        return Contracted(first, self.owner, torn[first], edges, self.dropped + sum(some.dropped for some in grown))
+        lost_edge = np.zeros(len(first), dtype=bool)
+        lost_edge[first[np.flatnonzero(self.lost_edge)]] = True
+        for some in grown:
+            lost_edge[first[opened.points[np.flatnonzero(some.lost_edge)]]] = True
+        return Contracted(
+            first, self.owner, lost_edge[first], edges, self.dropped + sum(some.dropped for some in grown)
+        )
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class _Open:
         place[points] = np.arange(len(points))
         names, edges, owner = place[first[points]], edges.renamed(place), given.owner[points].astype(np.int64)
         component = connected(len(points), np.stack([edges.A, edges.B], axis=1))[names]
-        unsettled = given.torn[points] if touched is None else given.torn[points] | touched[points]
+        unsettled = given.lost_edge[points] if touched is None else given.lost_edge[points] | touched[points]
         conflicted = _conflicted(component, owner, unsettled)
         track = component.copy()
         some = np.flatnonzero(conflicted)
@@ -169,12 +172,12 @@ def _near(q: Quotient, watched: Bools) -> Bools:
     return near
 
 
-def _conflicted(component: Ints, owner: Ints, torn: Bools) -> Bools:
+def _conflicted(component: Ints, owner: Ints, lost_edge: Bools) -> Bools:
     """Return which points are in components with two points of an object or with a dropped match; shape (p,)."""
     k = int(owner.max(initial=0)) + 1
     key = np.sort(component * k + owner)
     broken = np.zeros(len(component), dtype=bool)
     broken[key[1:][key[1:] == key[:-1]] // k] = True
-    broken[component[np.flatnonzero(torn)]] = True
+    broken[component[np.flatnonzero(lost_edge)]] = True
     conflicted: Bools = broken[component]
     return conflicted

@@ -195,23 +195,23 @@ class _Plan:
     def grow(self, by_weight: bool) -> tuple[Ints, int]:
         """Return each point's track, by its first point, and the rounds it took."""
         suffix = " by weight" if by_weight else ""
-        first, torn, edges, dropped = np.arange(self.m), np.zeros(self.m, dtype=bool), [], 0
+        first, lost_edge, edges, dropped = np.arange(self.m), np.zeros(self.m, dtype=bool), [], 0
         tasks: Tasks = ((self.source, part, self.scale, by_weight) for part in self.parts)
         for number, found in self.run(f"groups{suffix}", solve, tasks, self.parts):
             rows = self.points(self.parts[number].objects)
-            first[rows], torn[rows] = rows[found.first], found.torn
+            first[rows], lost_edge[rows] = rows[found.first], found.lost_edge
             edges.append(Edges(rows[found.A], rows[found.B], found.count, found.weight))
             dropped += found.dropped
         across = [] if self.stopped else self._crossings(first, by_weight)
         if not self.stopped and not by_weight:
-            dropped += self._connect(first, torn, edges, across)
+            dropped += self._connect(first, lost_edge, edges, across)
         if self.stopped:
             return first, 0
         every = Edges.together(edges + across)
         edges.clear()
         across.clear()
         self.need(_PER_EDGE * len(every.A), "the contracted problem")
-        whole = Contracted(first, self.owners, torn, every, dropped)
+        whole = Contracted(first, self.owners, lost_edge, every, dropped)
         track, n_iter, self.stopped = (
             whole.finish_by_weight(self.callback) if by_weight else whole.finish(self.scale.n_matches, self.callback)
         )
@@ -227,7 +227,7 @@ class _Plan:
         )
         return [found for _, found in self.run(f"crossings{' by weight' * by_weight}", cross, tasks, parts)]
 
-    def _connect(self, first: Ints, torn: Bools, edges: list[Edges], across: list[Edges]) -> int:
+    def _connect(self, first: Ints, lost_edge: Bools, edges: list[Edges], across: list[Edges]) -> int:
         """Let clusters of the groups of each region grow, in place, and return how many matches were dropped for it."""
         touched, place = np.zeros(self.m, dtype=bool), np.empty(self.m, dtype=np.int32)
         for some in across:
@@ -242,12 +242,12 @@ class _Plan:
                 rows = self.points(part.objects)
                 place[rows] = np.arange(len(rows))
                 inner = Edges.together([edges[group] for group in np.flatnonzero(of == number)]).renamed(place)
-                yield self.source, part, place[first[rows]], torn[rows], inner, touched[rows], self.scale
+                yield self.source, part, place[first[rows]], lost_edge[rows], inner, touched[rows], self.scale
 
         dropped, left = 0, []
         for number, found in self.run("regions", connect, tasks(), self.regions):
             rows = self.points(self.regions[number].objects)
-            first[rows], torn[rows] = rows[found.first], found.torn
+            first[rows], lost_edge[rows] = rows[found.first], found.lost_edge
             left.append(Edges(rows[found.A], rows[found.B], found.count, found.weight))
             dropped += found.dropped
         edges[:] = left

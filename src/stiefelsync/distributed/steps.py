@@ -131,7 +131,7 @@ class Clusters:
     ----------
     first : (n,) int32
         First point of each point's cluster, as a place among the points of the group or region.
-    torn : (n,) bool
+    lost_edge : (n,) bool
         Points whose cluster had an edge that was dropped.
     A, B, count, weight : (E,)
         The edges left, as :class:`Edges`, by places.
@@ -140,7 +140,7 @@ class Clusters:
     """
 
     first: Int32s
-    torn: Bools
+    lost_edge: Bools
     A: Int32s
     B: Int32s
     count: Ints
@@ -164,11 +164,11 @@ def solve(source: Source, part: Part, scale: Scale, by_weight: bool) -> Clusters
     first = points.copy()
     q = singletons(points, owner, matches.ends, matches.fullness_weights)
     grown = grow_by_rules(q, first, scale.n_matches, rules=_RULES_IN_GROUPS)
-    torn, q = np.zeros(len(points), dtype=bool), grown.q
-    torn[first[np.flatnonzero(grown.torn)]] = True
+    lost_edge, q = np.zeros(len(points), dtype=bool), grown.q
+    lost_edge[first[np.flatnonzero(grown.lost_edge)]] = True
     names = q.points[q.start[:-1]].astype(np.int32)
     return Clusters(
-        first.astype(np.int32), torn[first], names[q.A], names[q.B], q.count, q.weight, grown.dropped, grown.n_iter
+        first.astype(np.int32), lost_edge[first], names[q.A], names[q.B], q.count, q.weight, grown.dropped, grown.n_iter
     )
 
 
@@ -201,7 +201,7 @@ def _between(
 
 
 def connect(
-    source: Source, part: Part, first: Int32s, torn: Bools, edges: Edges, touched: Bools, scale: Scale
+    source: Source, part: Part, first: Int32s, lost_edge: Bools, edges: Edges, touched: Bools, scale: Scale
 ) -> Clusters:
     """Go on with the clusters of the groups of one region, as far as what is outside has no say.
 
@@ -209,7 +209,7 @@ def connect(
     ----------
     part
         The region; inside it are the pairs of objects of different groups.
-    first, torn : (n,)
+    first, lost_edge : (n,)
         Of all its points, as in :class:`Clusters`.
     edges
         Those left inside groups, by places among its points.
@@ -219,10 +219,10 @@ def connect(
     owner = np.repeat(part.objects, source.sizes[part.objects])
     between = _between(source, part.inside, part.objects, first, scale, by_weight=False)
     every = Edges.together([edges, between])
-    grown = Contracted(first.astype(np.int64), owner, torn, every).go_on(touched)
+    grown = Contracted(first.astype(np.int64), owner, lost_edge, every).go_on(touched)
     A, B = (ends.astype(np.int32) for ends in (grown.edges.A, grown.edges.B))
     return Clusters(
-        grown.first.astype(np.int32), grown.torn, A, B, grown.edges.count, grown.edges.weight, grown.dropped, 0
+        grown.first.astype(np.int32), grown.lost_edge, A, B, grown.edges.count, grown.edges.weight, grown.dropped, 0
     )
 
 

@@ -17,13 +17,13 @@ def test_a_round_says_what_it_did():
         np.array([10, 14, 11, 12, 21, 23, 29]), np.array([0, 4, 1, 2, 1, 3, 9]), np.array([0, 2, 3, 4, 6, 7]),
         np.array([0, 0, 0]), np.array([1, 2, 3]), np.array([3, 1, 5]), np.array([3.0, 0.5, 5.0]),
     )  # fmt: skip
-    torn = np.zeros(30, dtype=bool)
-    rest, done, first, dropped = clusters.merge_and_prune(q, np.array([1.0, 0.0, 0.0]), torn)
+    lost_edge = np.zeros(30, dtype=bool)
+    rest, done, first, dropped = clusters.merge_and_prune(q, np.array([1.0, 0.0, 0.0]), lost_edge)
     assert rest.points.tolist() == [10, 11, 14, 12]
     assert rest.objects.tolist() == [0, 1, 4, 2]
     assert [part.tolist() for part in (rest.start, rest.A, rest.B, rest.count)] == [[0, 3, 4], [0], [1], [1]]
     assert (done.tolist(), first.tolist(), dropped) == ([21, 23, 29], [21, 21, 29], 5)
-    assert np.flatnonzero(torn).tolist() == [10, 21]
+    assert np.flatnonzero(lost_edge).tolist() == [10, 21]
 
 
 def test_without_edges():

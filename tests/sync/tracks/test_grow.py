@@ -1,4 +1,4 @@
-"""What growing tracks notes on the way: which rule, what was dropped, where it was torn, how many rounds."""
+"""What growing tracks notes on the way: which rule, what was dropped, which clusters lost an edge, how many rounds."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_what_is_dropped_lies_between_tracks_in_conflict_and_tears_them(seed: in
     apart = int((track[problem.endpoints[:, 0]] != track[problem.endpoints[:, 1]]).sum())
     assert found.dropped == 5 + len(against)
     assert found.q.count.sum() == apart - len(against)  # what is left contradicts nothing
-    torn = set(track[found.torn].tolist())
-    assert torn == {name for pair in against for name in pair}
+    lost_edge = set(track[found.lost_edge].tolist())
+    assert lost_edge == {name for pair in against for name in pair}
     assert against
 
 

@@ -116,13 +116,13 @@ def test_parallel_matches_come_before_any_rule(q: Quotient) -> None:
 def test_components_in_conflict_or_torn(seed: int) -> None:
     rng = np.random.default_rng(seed)
     component, owner = rng.integers(0, 8, size=12), rng.integers(0, 6, size=12)
-    torn = rng.random(12) < 0.1
+    lost_edge = rng.random(12) < 0.1
     expected = []
     for c in component:
         members = [p for p in range(12) if component[p] == c]
         owners = [owner[p] for p in members]
-        expected.append(len(set(owners)) < len(owners) or any(torn[p] for p in members))
-    assert _conflicted(component, owner, torn).tolist() == expected
+        expected.append(len(set(owners)) < len(owners) or any(lost_edge[p] for p in members))
+    assert _conflicted(component, owner, lost_edge).tolist() == expected
 
 
 def test_rounds_of_the_heaviest_first_are_told_one_by_one() -> None:

@@ -202,14 +202,14 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
     return rest, points, track
 
 
-def merge_and_prune(q: Quotient, gain: Floats, torn: Bools | None = None) -> tuple[Quotient, Ints, Ints, int]:
+def merge_and_prune(q: Quotient, gain: Floats, lost_edge: Bools | None = None) -> tuple[Quotient, Ints, Ints, int]:
     """Merge every cluster along its best edge, as far as no object then has two points in a cluster, and prune.
 
     Parameters
     ----------
     gain : (E,) float
         How strongly an edge speaks for a merge; only positive ones count.
-    torn : (m,) bool, optional
+    lost_edge : (m,) bool, optional
         The first points of clusters that an edge of was dropped are marked here.
 
     Returns
@@ -226,17 +226,17 @@ def merge_and_prune(q: Quotient, gain: Floats, torn: Bools | None = None) -> tup
     conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
     O((p + E) log(p + E)).
     """
-    return _merged(q, gain, torn)
+    return _merged(q, gain, lost_edge)
 
 
-def _merged(q: Quotient, gain: Floats | None, torn: Bools | None) -> tuple[Quotient, Ints, Ints, int]:
+def _merged(q: Quotient, gain: Floats | None, lost_edge: Bools | None) -> tuple[Quotient, Ints, Ints, int]:
     """Do what :func:`merge_and_prune` does; without a gain nothing is merged."""
     p, n, E, k = len(q.points), q.n, q.n_edges, int(q.objects.max(initial=-1)) + 1
     points, objects, start, A, B, count = (np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E))
     weight, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)
     call(
         "merge_round", q.points, q.objects, q.start, n, k, q.A, q.B, q.count, q.weight, E, gain, q.fresh,
-        points, objects, start, A, B, count, weight, done, first, torn, left,
+        points, objects, start, A, B, count, weight, done, first, lost_edge, left,
     )  # fmt: skip
     n, E, stay, dropped = left.tolist()
     rest = Quotient.tested(

@@ -257,7 +257,7 @@ class Grown:
         The clusters with edges left between them that contradict nothing.
     rule_of : (m,) int8
         The place in `RULES` of the rule under which a point ceased to be alone, -1 if under none.
-    torn : (m,) bool
+    lost_edge : (m,) bool
         Points that were the first of a cluster when an edge of that was dropped.
     dropped
         Matches dropped because they contradict the clusters.
@@ -269,7 +269,7 @@ class Grown:
 
     q: Quotient
     rule_of: NDArray[np.int8]
-    torn: Bools
+    lost_edge: Bools
     dropped: int
     n_iter: int
     stopped: bool
@@ -300,7 +300,7 @@ def grow_by_rules(
     shut
         Says which clusters, (n,), are to be left as they are.
     """
-    rule_of, torn = np.full(len(track), -1, dtype=np.int8), np.zeros(len(track), dtype=bool)
+    rule_of, lost_edge = np.full(len(track), -1, dtype=np.int8), np.zeros(len(track), dtype=bool)
     total, n_iter, stopped = len(q.points), 0, False
     _write(q, track)
     for name in rules:
@@ -316,7 +316,7 @@ def grow_by_rules(
             if not (gain > 0).any():
                 break
             before = q.n
-            q, done, first, more = merge_and_prune(q, gain, torn)
+            q, done, first, more = merge_and_prune(q, gain, lost_edge)
             sizes = runs(first)[2]
             merged = before - q.n - len(sizes)
             dropped += more
@@ -327,7 +327,7 @@ def grow_by_rules(
                 stopped = bool(callback(Progress("tracks", total - len(q.points), total)))
         _mark(rule_of, q.points, q.sizes, number)
     _write(q, track)
-    return Grown(q, rule_of, torn, dropped, n_iter, stopped)
+    return Grown(q, rule_of, lost_edge, dropped, n_iter, stopped)
 
 
 def _mark(rule_of: NDArray[np.int8], points: Ints, sizes: Ints, number: int) -> None:
