@@ -18,13 +18,13 @@ from stiefelsync.sync.tracks.integer_arrays import ordered
 __all__ = [
     "Quotient",
     "conflicting",
+    "conflicting_edges",
     "connected_parts",
     "contract",
     "merge_and_prune",
     "mutual_best",
     "prune",
     "singletons",
-    "untenable",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -182,7 +182,7 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
     return bad
 
 
-def untenable(q: Quotient) -> Ints:
+def conflicting_edges(q: Quotient) -> Ints:
     """Return the numbers of the edges between clusters that can never be one, among those not tested before."""
     untested = np.flatnonzero(q.fresh[q.A] | q.fresh[q.B])
     return untested[conflicting(q, q.A[untested], q.B[untested])]

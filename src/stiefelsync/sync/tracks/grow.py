@@ -14,7 +14,14 @@ from stiefelsync.matching.graph import connected
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.method import Callback, Outcome, Progress, Stopwatch
-from stiefelsync.sync.tracks.clusters import Quotient, connected_parts, contract, merge_and_prune, singletons, untenable
+from stiefelsync.sync.tracks.clusters import (
+    Quotient,
+    conflicting_edges,
+    connected_parts,
+    contract,
+    merge_and_prune,
+    singletons,
+)
 from stiefelsync.sync.tracks.details import account
 from stiefelsync.sync.tracks.integer_arrays import ordered, runs
 from stiefelsync.sync.tracks.join import join
@@ -241,7 +248,7 @@ def _clusters(
         a, b = first[ends].T
         count = np.ones(len(ends), dtype=np.int64)
         q = contract(points, objects[points].astype(np.int64), first[points], a, b, count, fullness_weights)
-        return q.without(untenable(q))
+        return q.without(conflicting_edges(q))
     place = np.zeros(len(objects), dtype=np.int64)
     place[points] = np.arange(len(points))
     return singletons(points, objects[points].astype(np.int64), place[ends], fullness_weights)
