@@ -102,7 +102,7 @@ class Contracted:
         watched = touched[self.first[opened.points]]
         strong = grow_by_rules(opened.q, opened.track, 1, rules=_STRONG)
         weak = [name for name in RULES if name not in (*_STRONG, _LAST)]
-        left = grow_by_rules(strong.q, opened.track, 1, rules=weak, shut=lambda q: _near(q, watched))
+        left = grow_by_rules(strong.q, opened.track, 1, rules=weak, left_alone=lambda q: _near(q, watched))
         return self._after(opened, strong, left)
 
     def _after(self, opened: _Open, *grown: Grown) -> Contracted:

@@ -94,10 +94,10 @@ def test_a_rule_that_merges_nothing_makes_no_round() -> None:
 def test_clusters_that_are_shut_stay_as_they_are() -> None:
     problem = problem_of(1)
 
-    def shut(q: Quotient) -> np.ndarray:
+    def left_alone(q: Quotient) -> np.ndarray:
         return np.logical_or.reduceat(q.points < 40, q.start[:-1])
 
-    _, track = grown_of(problem, shut=shut)
+    _, track = grown_of(problem, left_alone=left_alone)
     assert (np.bincount(track, minlength=len(track))[track[:40]] == 1).all()
     assert np.bincount(track[40:]).max() > 2
 

@@ -289,7 +289,7 @@ def grow_by_rules(
     *,
     rules: Sequence[str] = tuple(RULES),
     dropped: int = 0,
-    shut: Callable[[Quotient], Bools] | None = None,
+    left_alone: Callable[[Quotient], Bools] | None = None,
     callback: Callback | None = None,
 ) -> Grown:
     """Merge clusters, rule after rule, and write each point's track, by its first point, into `track`.
@@ -304,7 +304,7 @@ def grow_by_rules(
         Matches of the whole problem.
     dropped
         Matches of the whole problem found wrong before.
-    shut
+    left_alone
         Says which clusters, (n,), are to be left as they are.
     """
     rule_of, lost_edge = np.full(len(track), -1, dtype=np.int8), np.zeros(len(track), dtype=bool)
@@ -317,8 +317,8 @@ def grow_by_rules(
         merged = q.n
         while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
             gain = rule_gain(q, rule)
-            if shut is not None:
-                closed = shut(q)
+            if left_alone is not None:
+                closed = left_alone(q)
                 gain[closed[q.A] | closed[q.B]] = 0
             if not (gain > 0).any():
                 break
