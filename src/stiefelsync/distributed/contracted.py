@@ -150,7 +150,7 @@ class _Open:
         some = np.flatnonzero(conflicted)
         inside = edges.take(np.flatnonzero(conflicted[edges.A]))
         q = contract(
-            some, owner[some], names[some], inside.A, inside.B, inside.count, inside.weight, fresh=not tested
+            some, owner[some], names[some], inside.A, inside.B, inside.count, inside.weight, untested=not tested
         )  # fmt: skip
         q, done, begin = prune(q)
         track[done] = begin

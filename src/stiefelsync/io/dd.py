@@ -120,9 +120,9 @@ def _best(table: NDArray[np.float64]) -> NDArray[np.float64]:
     A sparse assignment problem: every a may also go without, at cost 0. Its cost is about that of sorting the table.
     """
     table = table[np.lexsort(table.T[[2, 1, 0]])]  # the cheapest of equal candidates first
-    fresh = np.ones(len(table), dtype=bool)
-    fresh[1:] = (table[1:, :2] != table[:-1, :2]).any(axis=1)
-    table = table[fresh]
+    begins = np.ones(len(table), dtype=bool)
+    begins[1:] = (table[1:, :2] != table[:-1, :2]).any(axis=1)
+    table = table[begins]
     (points_a, a), (points_b, b) = (np.unique(table[:, side], return_inverse=True) for side in (0, 1))
     if len(points_a) == len(points_b) == len(table):
         return table

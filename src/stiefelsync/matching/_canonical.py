@@ -233,9 +233,9 @@ def sort_matches(
         del key  # as large as the matches
     points = points.copy() if order is None else points[order]
     objects = objects if order is None else objects[order]
-    fresh = np.ones(len(objects), dtype=bool)
-    fresh[1:] = (objects[1:] != objects[:-1]).any(axis=1)
-    first = np.flatnonzero(fresh)
+    begins = np.ones(len(objects), dtype=bool)
+    begins[1:] = (objects[1:] != objects[:-1]).any(axis=1)
+    first = np.flatnonzero(begins)
     return objects[first], np.append(first, len(objects)).astype(np.int64), np.ascontiguousarray(points), order
 
 

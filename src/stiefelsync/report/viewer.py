@@ -111,11 +111,11 @@ def pack_pairs(
             slice(0, 0) if s is None else slice(*part.pair_start[[s, s + 1]])
             for part, s in zip(parts, rows, strict=True)
         )
-        matches, kept, fresh = found.input.indices[old], found.kept[old], found.added.indices[new]
-        points = np.concatenate([matches[kept], matches[~kept], fresh])
+        matches, kept, added = found.input.indices[old], found.kept[old], found.added.indices[new]
+        points = np.concatenate([matches[kept], matches[~kept], added])
         known = support[old]
-        values = np.concatenate([known[kept], known[~kept], np.full(len(fresh), UNKNOWN)])
-        blocks.append((pair, points, values, (int(kept.sum()), int((~kept).sum()), len(fresh))))
+        values = np.concatenate([known[kept], known[~kept], np.full(len(added), UNKNOWN)])
+        blocks.append((pair, points, values, (int(kept.sum()), int((~kept).sum()), len(added))))
         for side, i in enumerate(pair):
             ends.setdefault(i, []).append(points[:, side])
     used = {i: np.unique(np.concatenate(lists)).astype(np.int64) for i, lists in ends.items()}

@@ -27,7 +27,7 @@ def quotient(seed: int, n: int = 9, share: float = 0.45) -> Quotient:
     count = rng.integers(1, 4, size=len(A))
     return Quotient(
         points=np.arange(len(objects)), objects=objects, start=np.append(0, np.cumsum(sizes)), A=A, B=B, count=count,
-        weight=count * rng.uniform(0.3, 1.0, size=len(A)), fresh=np.zeros(n, dtype=bool),
+        weight=count * rng.uniform(0.3, 1.0, size=len(A)), untested=np.zeros(n, dtype=bool),
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ class Quotient:
         Matches between A and B.
     weight : (E,) float64
         Their total weight.
-    fresh : (n,) bool
+    untested : (n,) bool
         Clusters that grew since edges were last tested for conflicts.
     """
 
@@ -64,7 +64,7 @@ class Quotient:
     B: Ints
     count: Ints
     weight: Floats
-    fresh: Bools
+    untested: Bools
 
     @classmethod
     def tested(cls, points: Ints, objects: Ints, start: Ints, A: Ints, B: Ints, count: Ints, weight: Floats) -> Self:
@@ -131,7 +131,7 @@ def singletons(points: Ints, objects: Ints, ends: Ints, weights: Floats) -> Quot
 
 
 def contract(
-    points: Ints, objects: Ints, names: Ints, A: Ints, B: Ints, count: Ints, weight: Floats, *, fresh: bool = True
+    points: Ints, objects: Ints, names: Ints, A: Ints, B: Ints, count: Ints, weight: Floats, *, untested: bool = True
 ) -> Quotient:
     """Return the quotient of clusters that are there already.
 
@@ -145,7 +145,7 @@ def contract(
         Matches or edges, as the names of the clusters at their ends.
     count, weight : (E,)
         Matches along each edge and their total weight.
-    fresh
+    untested
         Whether some edge may join clusters in conflict.
 
     Notes
@@ -165,7 +165,7 @@ def contract(
     order = ordered(place[names], objects)
     start = np.append(0, np.cumsum(np.bincount(place[names], minlength=len(first))))
     edges = _contracted(place[A], place[B], count, weight, len(first))
-    return Quotient(points[order], objects[order], start, *edges, np.full(len(first), fresh))
+    return Quotient(points[order], objects[order], start, *edges, np.full(len(first), untested))
 
 
 def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
@@ -184,8 +184,8 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
 
 def conflicting_edges(q: Quotient) -> Ints:
     """Return the numbers of the edges between clusters that can never be one, among those not tested before."""
-    untested = np.flatnonzero(q.fresh[q.A] | q.fresh[q.B])
-    return untested[conflicting(q, q.A[untested], q.B[untested])]
+    edges = np.flatnonzero(q.untested[q.A] | q.untested[q.B])
+    return edges[conflicting(q, q.A[edges], q.B[edges])]
 
 
 def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
@@ -235,7 +235,7 @@ def _merged(q: Quotient, gain: Floats | None, lost_edge: Bools | None) -> tuple[
     points, objects, start, A, B, count = (np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E))
     weight, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)
     call(
-        "merge_round", q.points, q.objects, q.start, n, k, q.A, q.B, q.count, q.weight, E, gain, q.fresh,
+        "merge_round", q.points, q.objects, q.start, n, k, q.A, q.B, q.count, q.weight, E, gain, q.untested,
         points, objects, start, A, B, count, weight, done, first, lost_edge, left,
     )  # fmt: skip
     n, E, stay, dropped = left.tolist()

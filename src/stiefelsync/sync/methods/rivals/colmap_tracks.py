@@ -93,16 +93,16 @@ def run(
     with watch("conflicts"):
         # Points of an object follow each other, so a stable sort by component puts those to compare side by side.
         order = np.argsort(component, kind="stable")
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(component[order]) != 0) | (np.diff(matchings.point_objects[order]) != 0)
-        starts = np.flatnonzero(fresh)
+        begins = np.ones(len(order), dtype=bool)
+        begins[1:] = (np.diff(component[order]) != 0) | (np.diff(matchings.point_objects[order]) != 0)
+        starts = np.flatnonzero(begins)
         sizes = np.diff(starts, append=len(order))
         several = np.flatnonzero(sizes > 1)
         far = _far_apart(matchings.coordinates, order, starts[several], sizes[several], options.apart)
         good = np.bincount(component, minlength=n) > 1
         good[component[order[starts[several[far]]]]] = False
         labels = np.where(good, np.cumsum(good) - 1, -1)[component]
-        copies = order[~fresh]
+        copies = order[~begins]
         lost = int(np.count_nonzero(labels[copies] >= 0))
         labels[copies] = -1
         dropped = len(np.unique(component[order[starts[several[far]]]]))
