@@ -10,7 +10,7 @@ import pytest
 from stiefelsync import Matchings, datasets
 from stiefelsync.distributed import steps
 from stiefelsync.distributed.groups import parts
-from stiefelsync.distributed.steps import InMemory, bundle, collect, cross, solve, sum_edges, weigh
+from stiefelsync.distributed.steps import InMemory, bundle, collect, compare_answers, cross, solve, sum_edges
 from stiefelsync.sync.tracks.scale import Scale
 
 GROUPS = np.array([0, 1, 0, 1, 2, 2, 1, 0])
@@ -100,26 +100,26 @@ def test_what_joins_at_borders_depend_on(setting: Setting) -> None:
     kept = collect(
         setting.source, setting.part, setting.objects, setting.track, setting.wanted, setting.border, setting.numbers
     )
-    decide, others, settled = [], [], 0
+    decide, others, decided = [], [], 0
     for a, b, weight, _ in setting.every:
         inside = setting.track[a] == setting.track[b]
         if not (setting.wanted[a] and setting.wanted[b]):
-            settled += int(inside)
+            decided += int(inside)
         elif inside or setting.border[a] or setting.border[b]:
             decide.append(([a, b], weight))
         else:
             others.append([a, b])
     assert kept.ends.tolist() == [ends for ends, _ in decide]
     np.testing.assert_allclose(kept.weights, [weight for _, weight in decide])
-    assert (kept.others.tolist(), kept.settled) == (others, settled)
+    assert (kept.others.tolist(), kept.decided) == (others, decided)
     assert decide
     assert others
-    assert settled
+    assert decided
 
 
 def test_what_other_tracks_keep_more(setting: Setting) -> None:
     track, other = setting.track, setting.other
-    found = weigh(setting.source, setting.part, setting.objects, setting.unit, track, other, setting.numbers)
+    found = compare_answers(setting.source, setting.part, setting.objects, setting.unit, track, other, setting.numbers)
     more = defaultdict(float)
     for a, b, weight, _ in setting.every:
         more[int(setting.unit[a])] += weight * (float(other[a] == other[b]) - float(track[a] == track[b]))

@@ -144,8 +144,8 @@ class _Open:
         place[points] = np.arange(len(points))
         names, edges, owner = place[first[points]], edges.renamed(place), given.owner[points].astype(np.int64)
         component = connected(len(points), np.stack([edges.A, edges.B], axis=1))[names]
-        unsettled = given.lost_edge[points] if touched is None else given.lost_edge[points] | touched[points]
-        conflicted = _conflicted(component, owner, unsettled)
+        unfinished = given.lost_edge[points] if touched is None else given.lost_edge[points] | touched[points]
+        conflicted = _conflicted(component, owner, unfinished)
         track = component.copy()
         some = np.flatnonzero(conflicted)
         inside = edges.take(np.flatnonzero(conflicted[edges.A]))

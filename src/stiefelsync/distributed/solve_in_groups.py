@@ -19,11 +19,11 @@ from stiefelsync.distributed.steps import (
     Source,
     bundle,
     collect,
+    compare_answers,
     connect,
     cross,
     join_inside,
     solve,
-    weigh,
 )
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import connected
@@ -263,7 +263,7 @@ class _Plan:
             (self.source, part, objects, *(x[self.points(objects)] for x in (unit, track, other)), self.scale)
             for part, objects in zip(self.parts, self.ends, strict=True)
         )
-        for _, found in self.run("comparing", weigh, tasks, self.parts):
+        for _, found in self.run("comparing", compare_answers, tasks, self.parts):
             gain[found.A] += found.weight
         better = np.flatnonzero(gain[unit] > ROUNDING)
         track[better] = other[better]
@@ -328,7 +328,7 @@ class _Plan:
         self, track: Ints, wanted: Bools, border: Bools
     ) -> tuple[Ints, NDArray[np.float64], NDArray[np.int64], int]:
         """Return the matches that joins at borders depend on, (M, 2), their weights, (M,), and the rest of `Kept`."""
-        ends, weights, others, settled = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), np.int64)], 0
+        ends, weights, others, decided = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), np.int64)], 0
         tasks = (
             (self.source, part, objects, self.named(track, objects), wanted[rows], border[rows], self.scale)
             for part, objects in zip(self.parts, self.ends, strict=True)
@@ -339,9 +339,9 @@ class _Plan:
             ends.append(rows[found.ends])
             others.append(rows[found.others])
             weights.append(found.weights)
-            settled += found.settled
+            decided += found.decided
             self.need(_PER_JOINED * sum(map(len, weights)), "joining tracks")
-        return np.concatenate(ends), np.concatenate(weights), np.concatenate(others), settled
+        return np.concatenate(ends), np.concatenate(weights), np.concatenate(others), decided
 
 
 def _all(part: Part) -> Ints:

@@ -21,8 +21,21 @@ from stiefelsync.sync.tracks.join import join
 from stiefelsync.sync.tracks.scale import Scale
 
 __all__ = [
-    "Bundles", "Clusters", "Edges", "InMemory", "Joined", "Kept", "Source", "bundle", "collect", "connect",
-    "cross", "join_inside", "solve", "sum_edges", "weigh",
+    "Bundles",
+    "Clusters",
+    "Edges",
+    "InMemory",
+    "Joined",
+    "Kept",
+    "Source",
+    "bundle",
+    "collect",
+    "compare_answers",
+    "connect",
+    "cross",
+    "join_inside",
+    "solve",
+    "sum_edges",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -315,14 +328,14 @@ class Kept:
         The matches, as places among the points of a part, and their weights.
     others : (L, 2) int32
         Further matches between tracks that might be joined: they have no say, but may be kept.
-    settled
+    decided
         Matches inside all other tracks.
     """
 
     ends: Int32s
     weights: Floats
     others: Int32s
-    settled: int
+    decided: int
 
 
 def collect(
@@ -346,11 +359,13 @@ def collect(
     inside, asked = track[a] == track[b], wanted[a] & wanted[b]
     decides = asked & (border[a] | border[b] | inside)
     chosen, ends = np.flatnonzero(decides), matches.ends.astype(np.int32)
-    settled = int(np.count_nonzero(inside & ~asked))
-    return Kept(ends[chosen], matches.weights[chosen], ends[np.flatnonzero(asked & ~decides)], settled)
+    decided = int(np.count_nonzero(inside & ~asked))
+    return Kept(ends[chosen], matches.weights[chosen], ends[np.flatnonzero(asked & ~decides)], decided)
 
 
-def weigh(source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, scale: Scale) -> Edges:
+def compare_answers(
+    source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, scale: Scale
+) -> Edges:
     """Return by how much more weight of matches other tracks keep in each unit of points (as `A` and `weight`)."""
     matches = _Matches.read(source, _pairs(part), objects, scale)
     a, b = matches.ends.T

@@ -29,7 +29,7 @@ from stiefelsync.sync.tracks.scale import Scale
 __all__ = ["GROUP", "Labelling", "synchronise"]
 
 GROUP = 100  # objects: with a thousand points each, a tenth of a second of work and some hundred megabytes
-_STEPS = 3  # raised whenever other steps are taken, so that no run goes on from checkpoints of other steps
+_STEPS = 4  # raised whenever other steps are taken, so that no run goes on from checkpoints of other steps
 _BINS = 16  # bits of a weight that one pass over the matches tells
 
 

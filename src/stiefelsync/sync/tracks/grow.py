@@ -81,7 +81,7 @@ def grow_tracks(
     places : (m, 2) float64, optional
         Positions of the points, in such units that points of an object less than 1 apart are one point found twice.
     callback
-        Called after every round with the number of points that are settled; a true return value ends the merging.
+        Called after every round with the number of points that are placed; a true return value ends the merging.
 
     Returns
     -------
