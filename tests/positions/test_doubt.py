@@ -192,7 +192,9 @@ def test_quantiles_of_support_are_those_of_numpy(n: int) -> None:
     rng = np.random.default_rng(n)
     few, many = rng.integers(1, 17, n) / 16, rng.random(n)
     for support in (few, many, many**20, rng.beta(8, 2, n), np.full(n, 0.3)):
-        np.testing.assert_allclose(module._quantiles(support), np.quantile(support, module._LEVELS), rtol=1e-15)
+        np.testing.assert_allclose(
+            module._quantiles(support), np.quantile(support, module._QUANTILES_OF_SUPPORT), rtol=1e-15
+        )
 
 
 def test_rates_fall_with_support() -> None:
@@ -266,7 +268,7 @@ def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
     # Two matches of one level of support differ by λ alone; the level of the smallest supports has odds above zero.
     degree = np.bincount(problem.endpoints[kept].ravel(), minlength=problem.n_points)
     speak = moving & (degree[problem.endpoints].min(axis=1) - kept > 0)
-    levels = np.unique(np.quantile(support[speak & kept], module._LEVELS))
+    levels = np.unique(np.quantile(support[speak & kept], module._QUANTILES_OF_SUPPORT))
     level = np.searchsorted(levels, np.where(moving, support, np.inf), side="right")
     share = contradicted(level[moving], kept[moving], len(levels) + 1)
     pair = problem.match_pairs

@@ -117,6 +117,7 @@ def numbered(labels: NDArray[Any]) -> NDArray[np.int64]:
     """
     m = len(labels)
     first = np.empty(int(labels.max(initial=-1)) + 1, dtype=np.int64)
+    # Written from the end, so that the first place of each label is written last.
     first[labels[::-1]] = np.arange(m - 1, -1, -1)  # the last write stays, and that is the first of each label
     first = first[labels]
     return np.asarray((np.cumsum(first == np.arange(m)) - 1)[first])

@@ -167,6 +167,7 @@ def cycle_error(
     total = judged.sum()
     value = float(contradicted.sum() / total) if total else 0.0
     error = 0.0
+    # Composed matches of one triplet hang together, so triplets are the units of the sample, not matches.
     if not exact and total:
         n = len(triplets)
         error = float(np.sqrt(n / (n - 1) * ((contradicted - value * judged) ** 2).sum()) / total)
@@ -222,6 +223,7 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
     """
     pairs, k = matchings.pair_objects.astype(np.int64), matchings.n_objects
     key = pairs[:, 0] * k + pairs[:, 1]
+    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any can be drawn.
     first = np.searchsorted(pairs[:, 0], np.arange(k + 1))
     ahead = np.diff(first)[pairs[:, 1]]
     ends = np.cumsum(ahead)
@@ -240,6 +242,7 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         if len(every) <= limit:
             return every, True
         return every[rng.choice(len(every), limit, replace=False)], False
+    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare among so many.
     drawn = [closed(rng.integers(n_wedges, size=limit)) for _ in range(4)]
     return np.concatenate(drawn)[:limit], False
 
@@ -254,6 +257,7 @@ def _partner_lookup(matchings: Matchings) -> Callable[[Ints, Ints], Ints]:
         table = np.full((matchings.n_points, k), -1, dtype=np.int32)
         table[source, of[target]] = target
         return lambda points, objects: table[points, objects].astype(np.int64)
+    # Too large for a table: look up (point, object) among sorted keys.
     key = source * k + of[target]
     order = np.argsort(key)
     key, target = key[order], target[order]
@@ -287,12 +291,14 @@ def _judge(matchings: Matchings, triplets: Ints, partner: Callable[[Ints, Ints],
     length = matchings.pair_start[pair + 1] - start
     owner = np.repeat(np.arange(len(triplets)), length)
     match = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length) + start[owner]
+    # One row per match of the pair (i, l), turned so that it leads from i to l.
     i, j, l = triplets[owner].T
     flipped = i > l
     a, c = np.where(flipped, matchings.endpoints[match].T[::-1], matchings.endpoints[match].T)
     b = partner(c, j)
     composed = b >= 0
     a, b, i, j, owner = a[composed], b[composed], i[composed], j[composed], owner[composed]
+    # Confirmed by the same match, contradicted by any other of either end; else nobody says anything.
     direct = partner(a, j)
     confirmed = direct == b
     contradicted = ~confirmed & ((direct >= 0) | (partner(b, i) >= 0))

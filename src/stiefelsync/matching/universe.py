@@ -91,6 +91,7 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     partners = np.diff(compared.indptr)
     complete = bool((partners[matchings.sizes > 0] == np.count_nonzero(matchings.sizes) - 1).all())
     beyond = 1.0 if complete else _beyond(matchings, compared)
+    # The trace of every component, corrected for who was not compared and for how unevenly points are seen.
     share = _shares(matchings, matches, partners, beyond)
     trace = np.bincount(component, weights=share, minlength=n)
     spread = _spread(matchings, matches, partners)
@@ -102,6 +103,7 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     for c in found.which:
         here = slice(start[c], start[c + 1])
         least = int(np.bincount(matchings.point_objects[order[here]]).max())
+        # A clear gap counts exactly; else the trace, which wrong matches hardly change, is taken and a margin added.
         count = None if W is None else _count(W, here, least, float(trace[c]))
         if count is None:
             vague += max(trace[c] * spread, least)
@@ -149,6 +151,7 @@ def _beyond(matchings: Matchings, compared: Any) -> float:
     owner = matchings.point_objects.astype(np.int64)
     seen = sparse.csr_array((np.ones(2 * len(a)), (np.append(a, b), owner[np.append(b, a)])), shape=(m, k))
     some = np.flatnonzero(np.diff(compared.indptr))
+    # A sample of objects, evenly spaced, is enough for a rate and keeps the products small.
     some = some[np.linspace(0, len(some) - 1, min(len(some), _SAMPLED_OBJECTS)).astype(np.int64)]
     here = compared[:, some].toarray()
     both = np.asarray(seen.T @ seen[:, some].toarray())
@@ -159,6 +162,7 @@ def _beyond(matchings: Matchings, compared: Any) -> float:
         return 1.0
     rate = [float(both[which].sum() / max(chances[which].sum(), 1e-12)) for which in (near, far)]
     r = min(rate[1] / max(rate[0], 1e-12), 1.0)
+    # What is seen falls off with every further comparison in between.
     reached = np.isfinite(distance) & (distance > 0)
     fall = 1.0 if r > _EVERYWHERE else r**_FALL
     return float((fall ** (distance[reached] - 1)).sum() / near.sum())
@@ -178,6 +182,7 @@ def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
     mean = float(x.mean()) if len(x) else 0.0
     if not 0 < mean < 1:
         return 1.0
+    # Binomial variance is chance; only what exceeds it by far is taken for a spread.
     chance = mean * (1 - mean) / n
     excess = float(np.mean((x - mean) ** 2 - chance))
     if excess <= _SURE_IN_DEVIATIONS * float(np.mean(2 * chance**2)) ** 0.5 / math.sqrt(len(x)):
@@ -215,6 +220,7 @@ def _count(W: Any, here: slice, least: int, trace: float) -> int | None:
         return None
     block = W[here, here]
     block.data[:] = 1.0
+    # Eigenvalues of the normalised block: those near 1 are universe points.
     scale = 1 / np.sqrt(block.sum(axis=1))
     values = np.linalg.eigvalsh((block * scale).multiply(scale[:, None]).toarray())[::-1][: most + 1]
     gaps = (values[:-1] - values[1:])[least - 1 : most]

@@ -26,12 +26,13 @@ CLEAN = 1 / 150
 """Estimated share of wrong matches among those kept, below which single ones are not doubted."""
 LOSS = 0.03
 """Share of the matches kept that doubts may cost in right ones, by estimate."""
-_UNCAUGHT = 9.0  # wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md
-_FEW = 100  # matches that cycles could contradict, below which their rates say nothing
-_LEVELS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # quantiles of support
-_CELLS = 4096  # of support, to sort few
-_PRIOR = 1.0  # contradictions added to those found and those expected, so that few matches say little
-_MOST = 2**30  # matches whose ends 32 bits can count
+# Wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md.
+_UNCAUGHT_PER_CAUGHT = 9.0
+_MIN_JUDGED_MATCHES = 100  # matches that cycles could contradict, below which their rates say nothing
+_QUANTILES_OF_SUPPORT = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+_CELLS_TO_SORT = 4096  # of support, to sort few
+_PRIOR_CONTRADICTIONS = 1.0  # contradictions added to those found and those expected, so that few matches say little
+_MAX_MATCHES = 2**30  # matches whose ends 32 bits can count
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,10 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
     >>> found.agree.tolist(), found.differ.tolist(), found.silent.tolist()
     ([1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0])
     """
-    if matchings.n_matches >= _MOST:
-        raise InputError(f"{matchings.n_matches:,} matches are more than the {_MOST - 1:,} that can be doubted at once")
+    if matchings.n_matches >= _MAX_MATCHES:
+        raise InputError(
+            f"{matchings.n_matches:,} matches are more than the {_MAX_MATCHES - 1:,} that can be doubted at once"
+        )
     found, every = np.zeros((3, matchings.n_matches), dtype=np.int32), np.ones(matchings.n_matches, dtype=bool)
     count, wanted = (every if which is None else np.asarray(which, dtype=bool) for which in (kept, asked))
     sizes = matchings.n_objects, matchings.n_points, len(matchings.pair_objects)
@@ -170,6 +173,8 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     kept, support = np.ascontiguousarray(kept, np.bool_), np.ascontiguousarray(support, np.float64)
     rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
     odds = np.where(kept, 0.0, np.inf) if rates is None else _odds(matchings, kept, *rates)
+    # Third objects only lower odds. So the costly question is put only where the answer can decide: first to what may
+    # be doubtful, then to all others if it is open whether enough wrong matches are left to doubt single ones.
     if (decisive := _decisive(matchings, kept, odds, harm)) is not None:
         which = odds > 0 if estimates else decisive
         judged = _ask(matchings, kept, support, odds, which)
@@ -179,6 +184,7 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
             judged |= _ask(matchings, kept, support, odds, ~which & (odds > 0))
             most = _wrong(matchings, odds, kept)[0].sum()
         judged &= most >= clean
+    # A pair is judged by what would be left of it without the matches that are more likely wrong than right.
     left = _mean(matchings, odds, kept & ~(judged & (odds > 1)))
     hopeless = expendable(matchings, kept, left, left > HOPELESS)
     doubtful, hopeless = _affordable(matchings, odds, kept, judged & kept & (odds * harm > 1), left, hopeless)
@@ -197,6 +203,7 @@ def _affordable(
     whole = np.zeros_like(hopeless)
     whole[worst[spent <= budget]] = True
     found = kept & whole[matchings.match_pairs]
+    # What is left of the budget goes to single matches, the likeliest to be wrong first.
     single = np.flatnonzero(doubtful & ~found)
     single = single[np.argsort(-odds[single], kind="stable")]
     budget -= float(spent[spent <= budget].max(initial=0.0))
@@ -243,7 +250,8 @@ def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, In
 def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
     """Return the odds of every match of being wrong if no third object speaks, infinite if not kept; shape (M,)."""
     odds = np.empty(len(kept))
-    call("spread_odds", len(surprise), matchings.pair_start, level, _UNCAUGHT * rates, surprise, kept, odds)
+    left = _UNCAUGHT_PER_CAUGHT * rates
+    call("spread_odds", len(surprise), matchings.pair_start, level, left, surprise, kept, odds)
     return odds
 
 
@@ -254,18 +262,21 @@ def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, 
     """
     speak = _others(matchings, kept)
     speak &= np.isfinite(support) & (support > 0)
-    if np.count_nonzero(speak & kept) < _FEW:
+    if np.count_nonzero(speak & kept) < _MIN_JUDGED_MATCHES:
         return None
+    # Levels are quantiles, finer where support is small: most wrong matches are there.
     borders = np.unique(_quantiles(support.compress(speak & kept)))
     n = len(borders) + 1
     level, counts = _graded(support, borders, speak, kept)
+    # ρ(s) − ρ(∞): well-supported matches are taken for right, so their rate is that of contradictions by others.
     odds = _contradicted(counts[:n, 1, 1], counts[:n, 1].sum(axis=1))
     odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
+    # λ compares what a pair has lost with what the supports of its matches make expect, over all pairs alike.
     expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
     still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
     due = _due(matchings, level, np.append(expected, [still, 0.0]))
     lost = np.add.reduceat((level <= n) & ~kept, matchings.pair_start[:-1], dtype=np.int64)
-    surprise = (lost + _PRIOR) / (due + _PRIOR)
+    surprise = (lost + _PRIOR_CONTRADICTIONS) / (due + _PRIOR_CONTRADICTIONS)
     return level, np.append(odds, [np.inf, 0.0]), surprise
 
 
@@ -289,14 +300,14 @@ def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tupl
 
 
 def _quantiles(support: Floats) -> Floats:
-    """Return ``np.quantile(support, _LEVELS)``; only those near a quantile are sorted, in cells of [0, 1]."""
-    place = np.array(_LEVELS) * (len(support) - 1)
+    """Return `_QUANTILES_OF_SUPPORT` as ``np.quantile`` does; only those near one are sorted, in cells of [0, 1]."""
+    place = np.array(_QUANTILES_OF_SUPPORT) * (len(support) - 1)
     low = place.astype(np.int64)
-    cell = (np.minimum(support, 1) * _CELLS).astype(np.int16)
-    count = np.bincount(cell, minlength=_CELLS + 1)
+    cell = (np.minimum(support, 1) * _CELLS_TO_SORT).astype(np.int16)
+    count = np.bincount(cell, minlength=_CELLS_TO_SORT + 1)
     ranks = np.stack([low, low + 1])
     cells = np.searchsorted(np.cumsum(count), ranks, side="right")
-    near = np.isin(np.arange(_CELLS + 1), cells)
+    near = np.isin(np.arange(_CELLS_TO_SORT + 1), cells)
     some = np.sort(support.compress(near.take(cell)))
     a, b = some[ranks - np.cumsum(np.where(near, 0, count))[cells]]
     rest = place - low

@@ -60,6 +60,7 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
         own = own[np.isfinite(coordinates[own]).all(axis=1)]
         if len(own) < 2:
             continue
+        # Near in the image and connected by matches; either alone says little.
         close = own[cKDTree(coordinates[own]).query_pairs(distance, output_type="ndarray")]
         close = close[component[close[:, 0]] == component[close[:, 1]]]
         pairs = list(map(tuple, close[np.lexsort(close.T[::-1])].tolist()))

@@ -14,7 +14,9 @@ __all__ = ["resolution"]
 
 Ints = NDArray[np.int64]
 
-_FEW, _MOST, _ON_GRID = 20, 0.95, 0.01  # points that show a grid, the share of them on it, and how near in cells
+_MIN_POINTS = 20  # of an object that can show a grid
+_MIN_SHARE_ON_GRID = 0.95  # of these points
+_TOLERANCE_IN_CELLS = 0.01  # within which a point is on it
 _POINTS_PER_CHUNK = 8_000  # arrays that stay in the cache
 
 
@@ -43,13 +45,15 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     """
     known = np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1])
     counts = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[known], minlength=len(sizes))
-    cell, enough = np.zeros(len(sizes)), np.flatnonzero(counts >= _FEW)
-    known &= np.repeat(counts >= _FEW, sizes)
+    cell, enough = np.zeros(len(sizes)), np.flatnonzero(counts >= _MIN_POINTS)
+    known &= np.repeat(counts >= _MIN_POINTS, sizes)
+    # A grid is told from the coordinates of objects with enough points, some objects at a time.
     some, start = coordinates.compress(known, axis=0), np.append(0, np.cumsum(counts[enough]))
     chunks = np.flatnonzero(np.diff(start[:-1] // _POINTS_PER_CHUNK, prepend=-1)).tolist()
     for a, b in pairwise([*chunks, len(enough)]):
         x, y = some[start[a] : start[b]].T
         first = start[a : b + 1] - start[a]
+        # Both coordinates must lie on a grid, and of two different ones the finer is taken: 0 says that one does not.
         found = _steps(x, first)
         cell[enough[a:b]] = np.minimum(found, _steps(y, first)) if found.any() else 0.0
     return cell
@@ -59,7 +63,7 @@ def _steps(column: NDArray[Any], start: Ints) -> NDArray[np.float64]:
     """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0; shape (g,)."""
     found = np.empty(len(start) - 1)
     values = _sorted(column, start).astype(np.float64)
-    call("find_cells", len(found), start, values, _ON_GRID, _MOST, found)
+    call("find_cells", len(found), start, values, _TOLERANCE_IN_CELLS, _MIN_SHARE_ON_GRID, found)
     return found
 
 

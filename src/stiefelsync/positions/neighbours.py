@@ -20,14 +20,14 @@ __all__ = ["is_smooth", "neighbour_support", "weighed"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_SMOOTH = 0.25  # share of matches with a support of ½ or more
+_MIN_SHARE_SMOOTH = 0.25  # share of matches with a support of ½ or more
 # Cells for the ratio of offsets: as many angles, and factors of √2, from 1/16 to 16.
 _ANGLES, _SCALES = constant("angles"), constant("scales")
-_ROUNDED = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
+_ROUNDING_IN_CELLS = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
 _MATCHES_PER_CHUNK = 16_000  # arrays of a few megabytes
 # Borders of the cells, and their centres (cells, 2): the same for the kernel, whatever the processor's logarithm.
 _TANGENTS = np.tan((np.arange(_ANGLES // 4) + 0.5) * (2 * np.pi / _ANGLES)).astype(np.float32)
-_SQUARES = (2.0 ** (np.arange(1, _SCALES) - 0.5 - _SCALES // 2)).astype(np.float32)
+_SQUARED_LENGTHS = (2.0 ** (np.arange(1, _SCALES) - 0.5 - _SCALES // 2)).astype(np.float32)
 _CENTRES = np.array([
     (r * np.cos(a), r * np.sin(a))
     for r in 2.0 ** (np.arange(-_SCALES // 2, _SCALES // 2) / 2) for a in np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
@@ -95,6 +95,7 @@ def neighbour_support(
         raise InputError("these matches have no coordinates; their neighbours are unknown")
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
+    # Points sorted along a curve once per object: what is near in space is near in this order, in every pair.
     place, start = np.ascontiguousarray(matchings.coordinates, np.float32), matchings.pair_start
     cell = resolution(place, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
     cells, support = cell[matchings.pair_objects], np.full(matchings.n_matches, np.nan)
@@ -105,8 +106,10 @@ def neighbour_support(
         first = start[pairs.start : pairs.stop + 1]
         some, n = slice(first[0], first[-1]), len(first) - 1
         known = matchings.endpoints[some], first - first[0], n, neighbours, tolerance, cells[pairs]
-        call("neighbour_support", place, turn, turns, *known, _ROUNDED, _TANGENTS, _SQUARES, _CENTRES, support[some])
+        borders = _ROUNDING_IN_CELLS, _TANGENTS, _SQUARED_LENGTHS, _CENTRES
+        call("neighbour_support", place, turn, turns, *known, *borders, support[some])
 
+    # Chunks of pairs depend on nothing else, so that threads change no figure.
     chunks = _chunks(start)
     with ThreadPoolExecutor(min(len(chunks), workers()) or 1) as pool:
         for pairs, _ in zip(chunks, pool.map(judge, chunks), strict=True):
@@ -127,7 +130,7 @@ def is_smooth(support: Floats) -> bool:
     (True, False)
     """
     n = np.count_nonzero(np.isfinite(support))
-    return bool(n > 0 and np.count_nonzero(support >= 0.5) / n >= _SMOOTH)
+    return bool(n > 0 and np.count_nonzero(support >= 0.5) / n >= _MIN_SHARE_SMOOTH)
 
 
 def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
@@ -144,6 +147,7 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
     if not is_smooth(support):
         return None
     known, counts = np.isfinite(support), support != 0
+    # A match whose support is unknown is worth as much as the average of the others.
     factor = support if known.all() else np.where(known, support, support[known].mean())
     kept, factor = matchings.keep(counts), factor.compress(counts)
     tiny = np.finfo(np.float64).tiny

@@ -20,8 +20,8 @@ Floats = NDArray[np.float64]
 _ROUNDS = 3  # of moving positions; from the third on little changes
 _FITS = 3  # of a map to neighbours, those far from it counting less each time
 _MIN_MATCHES_OF_PAIR = 4  # matches of a pair of objects below which they determine no map
-_SPREAD = 0.6  # residual, in cells, at which a neighbour counts half; rounding both positions leaves .58
-_DECAY = 1.5  # the farthest neighbour counts exp(−1.5) as much as the match itself
+_HALF_WEIGHT_IN_CELLS = 0.6  # residual, in cells, at which a neighbour counts half; rounding both positions leaves .58
+_DECAY_OF_NEARNESS = 1.5  # the farthest neighbour counts exp(−1.5) as much as the match itself
 _RIDGE = 1e-6  # so that neighbours in a line determine a map; along the line nothing changes
 
 
@@ -75,20 +75,24 @@ def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats 
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
     cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else cell
+    # Neighbours are looked for once: positions move by less than a cell, which hardly changes who is near.
     given = np.asarray(matchings.coordinates, dtype=np.float64)
     size = np.repeat(cell, matchings.sizes)[:, None]
     pairs = _pairs(matchings, given, cell, neighbours)
     at = given.copy()
+    # Every round starts from the middles of the cells; only the maps use the positions found so far.
     for _ in range(_ROUNDS if pairs else 0):
         total, count = given.copy(), np.ones(len(given))
         for ends, near in pairs:
             scale = float(np.sqrt(np.mean(size[ends[0]] ** 2)))
             for one, other in ((0, 1), (1, 0)):
                 point = ends[:, other]
-                put = _put(at[ends[:, one]], at[point], near[one], _SPREAD * scale)
+                put = _put(at[ends[:, one]], at[point], near[one], _HALF_WEIGHT_IN_CELLS * scale)
+                # A map that puts a point far out of its cell is wrong, and counts for next to nothing.
                 weight = 1 / (1 + (((put - given[point]) ** 2).sum(axis=1) / scale**2) ** 2)
                 total[point] += weight[:, None] * put  # a point has one match in a pair
                 count[point] += weight
+        # The true position is known to lie in the cell.
         at = np.clip(total / count[:, None], given - size / 2, given + size / 2)
     return at
 
@@ -113,10 +117,11 @@ def _put(x: Floats, y: Floats, near: Ints, spread: float) -> Floats:
 
     The maps are weighted least squares; a residual of `spread` halves the weight of a match the next time.
     """
+    # Offsets in units of the farthest neighbour, so that the ridge means the same at every scale.
     offset, target = x[near] - x[:, None], y[near]
     reach = np.sqrt((offset**2).sum(axis=2).max(axis=1))
     offset /= np.maximum(reach, 1e-9)[:, None, None]
-    nearness = np.exp(-_DECAY * (offset**2).sum(axis=2))
+    nearness = np.exp(-_DECAY_OF_NEARNESS * (offset**2).sum(axis=2))
     weight = nearness
     for _ in range(_FITS):
         # Moments about the weighted mean: two equations for each row of A.
@@ -124,10 +129,12 @@ def _put(x: Floats, y: Floats, near: Ints, spread: float) -> Floats:
         middle, aim = (np.einsum("nk,nkc->nc", weight, part) / total[:, None] for part in (offset, target))
         u, v = offset - middle[:, None], target - aim[:, None]
         a, b, d = (np.einsum("nk,nk,nk->n", weight, u[..., s], u[..., t]) for s, t in ((0, 0), (0, 1), (1, 1)))
+        # The 2 × 2 normal equations, solved by hand for all matches at once.
         a, d = a + _RIDGE, d + _RIDGE
         p, q = (np.einsum("nk,nk,nkc->nc", weight, u[..., s], v) for s in (0, 1))
         determinant = (a * d - b * b)[:, None]
         by_x, by_y = (d[:, None] * p - b[:, None] * q) / determinant, (a[:, None] * q - b[:, None] * p) / determinant
+        # Matches that move otherwise, wrong ones among them, count less the next time.
         residual = v - u[..., :1] * by_x[:, None] - u[..., 1:] * by_y[:, None]
         weight = nearness / (1 + (residual**2).sum(axis=2) / spread**2)
     return np.asarray(aim - middle[:, :1] * by_x - middle[:, 1:] * by_y)

@@ -95,7 +95,7 @@ def test_triangles(q: Quotient) -> None:
 
 @pytest.mark.parametrize("hub", [64, 4])
 def test_squares(q: Quotient, hub: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "_HUB", hub)
+    monkeypatch.setattr(rules, "_MAX_NEIGHBOURS_OF_SQUARES", hub)
     np.testing.assert_allclose(rules.squares(q), Literal(q).squares(hub))
     np.testing.assert_allclose(rules.triangles(q), Literal(q).triangles())
 

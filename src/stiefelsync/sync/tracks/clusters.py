@@ -159,6 +159,7 @@ def contract(
     >>> q.points.tolist(), q.A.tolist(), q.B.tolist(), q.count.tolist()
     ([0, 2, 1, 3], [0], [1], [2])
     """
+    # Clusters are numbered in the order of their first points.
     first = points[np.flatnonzero(names == points)]
     place = np.zeros(int(points.max(initial=-1)) + 1, dtype=np.int64)
     place[first] = np.arange(len(first))
@@ -231,6 +232,7 @@ def merge_and_prune(q: Quotient, gain: Floats, lost_edge: Bools | None = None) -
 
 def _merged(q: Quotient, gain: Floats | None, lost_edge: Bools | None) -> tuple[Quotient, Ints, Ints, int]:
     """Do what :func:`merge_and_prune` does; without a gain nothing is merged."""
+    # The kernel writes into arrays as long as before the round; clusters and edges only become fewer.
     p, n, E, k = len(q.points), q.n, q.n_edges, int(q.objects.max(initial=-1)) + 1
     points, objects, start, A, B, count = (np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E))
     weight, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)

@@ -17,7 +17,7 @@ from stiefelsync.sync.tracks.scored_pairs import ScoredPairs
 
 __all__ = ["MatchesByRule", "TracksDetails", "account"]
 
-_MOST_NAMES = 5  # pairs named in one line; all of them are among the figures
+_MAX_NAMES = 5  # pairs named in one line; all of them are among the figures
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class TracksDetails(Details):
         if any(reasons.values()):
             said.append("matches removed: " + ", ".join(f"{n:,} {why}" for why, n in reasons.items() if n))
         if pairs:
-            shown = ", ".join(f"{a}–{b}" for a, b in pairs[:_MOST_NAMES]) + (" …" if len(pairs) > _MOST_NAMES else "")
+            shown = ", ".join(f"{a}–{b}" for a, b in pairs[:_MAX_NAMES]) + (" …" if len(pairs) > _MAX_NAMES else "")
             said.append(f"{counted(len(pairs), 'pair')} doubtful as a whole: {shown}")
         scored: dict[str, Any] = {}
         if self.left_out or self.disputed:

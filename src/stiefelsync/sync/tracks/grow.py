@@ -46,8 +46,8 @@ RULES: dict[str, Rule] = {
 """The rules in the order in which they are tried, by the names under which their shares are reported."""
 
 # A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
-_LEAST_SHARE = 0.05
-_MOST_ROUNDS = 50  # of merging along the heaviest matches
+_MIN_SHARE_MERGED = 0.05
+_MAX_ROUNDS_BY_WEIGHT = 50  # of merging along the heaviest matches
 
 
 def grow_tracks(
@@ -114,6 +114,7 @@ def grow_from(
     watch = Stopwatch()
     with watch("components"):
         objects, ends = matchings.point_objects, matchings.endpoints
+        # Components free of conflict are finished; everything below is about the others.
         component, conflicted = split(objects, ends)
         inside, ends = matches_of(conflicted, ends)
         scale, counts = Scale.of(matchings), np.diff(matchings.pair_start)
@@ -187,7 +188,9 @@ def grow_clusters(
     with watch("merging"):
         points, track = np.flatnonzero(conflicted), component.copy()
         q = _clusters(points, objects, ends, fullness_weights, first)
+        # Rules weigh by fullness, the second answer by the weights alone, along the same edges if none was moved.
         again = replace(q, weight=weights) if scale.median is not None and q.weight is fullness_weights else None
+        # Matches that a given start has dropped count as found wrong: "few choices" asks how many are.
         dropped = 0 if first is None else int((first[ends[:, 0]] != first[ends[:, 1]]).sum() - q.count.sum())
         grown = grow_by_rules(q, track, scale.n_matches, dropped=dropped, callback=callback)
         rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
@@ -195,6 +198,7 @@ def grow_clusters(
             q = _clusters(points, objects, ends, weights, first) if again is None else again
             heaviest, rounds, stopped = grow_by_weight(q, component, callback)
             n_iter += rounds
+            # Each component has the answer that keeps more weight, so one bad component spoils no other.
             better = _heavier(heaviest, track, component, ends, weights)
             track[better] = heaviest[better]
             rule_of[better] = np.where(np.bincount(track)[track[better]] > 1, len(RULES), -1)
@@ -312,10 +316,12 @@ def grow_by_rules(
     _write(q, track)
     for name in rules:
         rule, number = RULES[name], list(RULES).index(name)
+        # The more matches were found wrong, the fewer candidates a cluster may have for its best one to be believed.
         if name == "few choices":
             rule = partial(few_choices, most=max(n_matches // max(dropped, 1), 1))
         merged = q.n
-        while q.n_edges and not stopped and merged > _LEAST_SHARE * q.n:
+        # Where a round hardly merges any more the next, weaker rule takes over.
+        while q.n_edges and not stopped and merged > _MIN_SHARE_MERGED * q.n:
             gain = rule_gain(q, rule)
             if left_alone is not None:
                 closed = left_alone(q)
@@ -354,7 +360,7 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
         As for `grow_by_rules`.
     """
     track, total, n_iter, stopped = component.copy(), len(q.points), 0, False
-    while q.n_edges and n_iter < _MOST_ROUNDS and not stopped:
+    while q.n_edges and n_iter < _MAX_ROUNDS_BY_WEIGHT and not stopped:
         q, done, first, _ = merge_and_prune(q, q.weight / q.count)
         track[done] = first
         n_iter += 1
@@ -366,6 +372,7 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
     """Return which points are in components where other tracks keep more weight of matches; shape (m,)."""
+    # Weight kept is compared component by component; below rounding the first answer stays.
     gain = np.zeros(len(track))
     call("compare_tracks", ends, weights, len(ends), other, track, component, gain)
     return np.asarray(gain[component] > ROUNDING)

@@ -13,9 +13,9 @@ __all__ = ["find", "ordered", "runs", "spread"]
 
 Ints = NDArray[np.int64]
 
-_FEW, _MOST = 2_000, 2**31 - 2  # numbers for which a counting sort pays, and that it can count
-_WIDE = 4  # it takes a place for every possible number, so these should not be many more than there are
-_SPARSE = 8  # at most one in so many places of a table is taken, so that few numbers are searched for in vain
+_MIN_COUNTING_SORT, _MAX_COUNTING_SORT = 2_000, 2**31 - 2  # numbers for which it pays, and that it can count
+_MAX_KEY_PER_NUMBER = 4  # it takes a place for every possible number, so these should not be many more than there are
+_PLACES_PER_KEY = 8  # at most one in so many places of a table is taken, so that few numbers are searched for in vain
 
 
 def spread(start: Ints, counts: Ints) -> tuple[Ints, Ints]:
@@ -59,7 +59,7 @@ def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
     which = np.arange(len(wanted))
     if len(wanted) > len(keys):
         # Only numbers whose low bits occur among the keys need be searched for.
-        mask = (1 << (_SPARSE * len(keys)).bit_length()) - 1
+        mask = (1 << (_PLACES_PER_KEY * len(keys)).bit_length()) - 1
         occurs = np.zeros(mask + 1, dtype=bool)
         occurs[keys & mask] = True
         which = np.flatnonzero(occurs[wanted & mask])
@@ -90,7 +90,8 @@ def ordered(*keys: NDArray[np.integer[Any]]) -> Ints:
     [3, 1, 2, 0]
     """
     n, largest = len(keys[0]), np.array([key.max(initial=0) for key in keys], dtype=np.int64)
-    if n < _FEW or n > _MOST or largest.max() > min(_WIDE * n, _MOST) or len(keys) > 2:
+    widest = min(_MAX_KEY_PER_NUMBER * n, _MAX_COUNTING_SORT)
+    if not _MIN_COUNTING_SORT <= n <= _MAX_COUNTING_SORT or largest.max() > widest or len(keys) > 2:
         return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
     order, (major, *minor) = np.empty(n, dtype=np.int64), [np.ascontiguousarray(key, np.int64) for key in keys]
     call("order_by", major, minor[0] if minor else None, n, largest, order)

@@ -15,7 +15,7 @@ __all__ = ["join"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_MOST_ROUNDS = 20  # joins by copies may undo each other, and this ends it
+_MAX_ROUNDS = 20  # joins by copies may undo each other, and this ends it
 
 
 def join(
@@ -87,6 +87,6 @@ def join(
         ends, weights = ends[order], weights[order]
     track, owner = track.copy(), np.ascontiguousarray(objects, np.int32)
     joined = call(
-        "join_tracks", ends, weights, len(ends), track, owner, len(track), places, copy, ROUNDING, least, _MOST_ROUNDS
+        "join_tracks", ends, weights, len(ends), track, owner, len(track), places, copy, ROUNDING, least, _MAX_ROUNDS
     )
     return track, joined

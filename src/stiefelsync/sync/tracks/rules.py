@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rule = Callable[[Quotient], Floats]
 
-_HUB = 64  # neighbours beyond which a cluster is left out of squares, whose cost is their square
+_MAX_NEIGHBOURS_OF_SQUARES = 64  # neighbours beyond which a cluster is left out of squares, whose cost is their square
 
 
 def rule_gain(q: Quotient, rule: Rule) -> Floats:
@@ -72,7 +72,7 @@ def squares(q: Quotient) -> Floats:
     O(Σ deg²) over the clusters with at most 64 neighbours; the few with more are left out.
     """
     support = np.zeros(q.n_edges, dtype=np.int64)
-    call("count_edge_squares", q.A, q.B, q.n_edges, q.n, _HUB, q.objects, q.start, support)
+    call("count_edge_squares", q.A, q.B, q.n_edges, q.n, _MAX_NEIGHBOURS_OF_SQUARES, q.objects, q.start, support)
     return _graded(q, support)
 
 

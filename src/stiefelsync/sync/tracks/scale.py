@@ -17,8 +17,8 @@ ROUNDING = 1e-9  # of sums of weights: gains no larger are none
 Floats = NDArray[np.float64]
 
 # In medians: no few matches outvote all the others, none counts for nothing.
-_MOST_WEIGHT, _LEAST_WEIGHT = 2.0, 1e-6
-_SAMPLE, _AROUND = 10_000, 300  # the rank of a value in a sample is off by 50, root mean square
+_MAX_WEIGHT, _MIN_WEIGHT = 2.0, 1e-6
+_SAMPLED_VALUES, _RANKS_AROUND = 10_000, 300  # the rank of a value in a sample is off by 50, root mean square
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Scale:
         if weights is None or self.median is None:
             bounded = np.ones(len(matches_of_pair))
         else:
-            share = np.minimum(weights / _MOST_WEIGHT, self.median) / self.median  # in this order nothing overflows
-            bounded = np.maximum(_MOST_WEIGHT * share, _LEAST_WEIGHT)
+            share = np.minimum(weights / _MAX_WEIGHT, self.median) / self.median  # in this order nothing overflows
+            bounded = np.maximum(_MAX_WEIGHT * share, _MIN_WEIGHT)
         return bounded, np.asarray(bounded * matches_of_pair / self.fullest)
 
 
@@ -77,9 +77,9 @@ def _ranked(values: Floats, rank: int) -> float:
     >>> _ranked(np.array([3.0, 1.0, 2.0]), 1)
     2.0
     """
-    sample = np.sort(values[:: len(values) // _SAMPLE + 1])
+    sample = np.sort(values[:: len(values) // _SAMPLED_VALUES + 1])
     place = rank * len(sample) // len(values)
-    low, high = sample[max(place - _AROUND, 0)], sample[min(place + _AROUND, len(sample) - 1)]
+    low, high = sample[max(place - _RANKS_AROUND, 0)], sample[min(place + _RANKS_AROUND, len(sample) - 1)]
     below, near = int(np.count_nonzero(values < low)), values.compress((values >= low) & (values <= high))
     if not below <= rank < below + len(near):
         below, near = 0, values
