@@ -5,7 +5,7 @@ OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: kernels demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants clean docs package
+.PHONY: kernels demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants clean docs package sanitize check-compilers
 
 # Installing compiles the kernels, and so does every target here once their sources have changed.
 demo test coverage test-cpus test-everywhere test-lowest fuzz faults bench bench-compare mutants: kernels
@@ -42,6 +42,14 @@ test-cpus: .venv/dev.stamp
 
 test-everywhere: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.machines --everything
+
+# The tests of the kernels under AddressSanitizer and UBSan.
+sanitize: .venv/dev.stamp
+	PYTHON=$(BIN)/python bash packaging/sanitize $(ARGS)
+
+# The same files, labels and speed where there is a compiler and where there is none; needs a clean commit.
+check-compilers:
+	bash packaging/check-compilers
 
 # The lowest versions that pyproject.toml allows, in an environment of their own.
 .venv-lowest/stamp: pyproject.toml .ci/lowest.txt

@@ -15,11 +15,12 @@ API const char *compiler(void) { return COMPILER; }
 
 /* The widest registers of this processor that the kernels use. */
 API const char *registers(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if CLONED
     __builtin_cpu_init();
-    if (!CLONED) return "sse2";
     if (__builtin_cpu_supports("avx512f")) return "avx512";
     return __builtin_cpu_supports("avx2") ? "avx2" : "sse2";
+#elif defined(__x86_64__)
+    return "sse2";
 #elif defined(__aarch64__)
     return "neon";
 #else

@@ -1,4 +1,4 @@
-/* How likely matches are wrong, by the level of their support: matching/doubt.py. */
+/* How likely matches are wrong, by the level of their support: positions/doubt.py. */
 #include "kernels.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The grids that coordinates lie on: matching/copies.py. */
+/* The grids that coordinates lie on: positions/grid.py. */
 #include "kernels.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* One round of growing tracks: sync/tracks/clusters.py, merge and prune. Sums are made in the order in which NumPy makes them. */
+/* One round of growing tracks: sync/tracks/clusters.py, merge and prune. */
 #include "kernels.h"
 
 /* Clusters and the edges between them, A < B, sorted; the points of a cluster, from start on, ascend by object. */

@@ -1,4 +1,4 @@
-/* Joining tracks that a conflict keeps apart: sync/tracks/join.py, whose choices and whose order of additions these are. */
+/* Joining tracks that a conflict keeps apart: sync/tracks/join.py. */
 #include "kernels.h"
 
 #include <math.h>

@@ -17,7 +17,7 @@
 
 /* Wider registers where the processor has them. Each element is computed alike, so results do not depend on it. It takes
    a C library that chooses when the program is loaded (glibc; musl does not). */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(WITHOUT_CLONES)
 #ifndef CLONES /* others, to measure as on a processor that has less */
 #if __GNUC__ >= 12
 #define CLONES "arch=x86-64-v4", "avx2", "default"
@@ -67,7 +67,7 @@ static inline double of_bits(int64_t bits) {
     return x;
 }
 
-/* The sum of x, (n,), in NumPy's order: eight partial sums, halves of long arrays apart. */
+/* The sum of x, (n,). */
 double sum_of(const double *x, int64_t n);
 
 /* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for assign_bytes(n, d). */

@@ -91,4 +91,4 @@ def _text(found: ctypes.CDLL, name: str) -> str:
     function = getattr(found, name)
     function.restype, function.argtypes = ctypes.c_char_p, []
     said: bytes = function()
-    return said.decode()
+    return said.decode().strip()

@@ -1,4 +1,4 @@
-/* Do matches that start side by side end side by side? matching/neighbour_support.py, in the same order of additions. */
+/* Do matches that start side by side end side by side? positions/neighbours.py. */
 #include "kernels.h"
 
 #include <math.h>

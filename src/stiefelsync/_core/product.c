@@ -1,6 +1,6 @@
 /* Rows of scale * (W + diagonal) U - onto, W in CSR. Columns of U are copied, some at a time, to where they lie close
    together: 128 bytes of a row, so that those of several thousand rows stay in the second-level cache. Every sum is made in
-   registers, in the order of W's columns: it is that of SciPy's product, whatever the width of registers. */
+   registers, in the order of W's columns, whatever the width of registers. */
 #include "kernels.h"
 
 #define PANEL_BYTES 128

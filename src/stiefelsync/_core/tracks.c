@@ -1,4 +1,4 @@
-/* Growing tracks: sync/tracks/integer_arrays.py, clusters.py and rules.py. Sums are made in the order in which NumPy makes them. */
+/* Growing tracks: sync/tracks/integer_arrays.py, clusters.py and rules.py. */
 #include "kernels.h"
 
 /* The stable order of n entries, given in `order`, by their keys from 0 to `most`, into `sorted`; `count` has most + 2 cells. */

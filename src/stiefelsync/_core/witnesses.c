@@ -1,4 +1,4 @@
-/* What third objects say of every match: matching/doubt.py. */
+/* What third objects say of every match: positions/doubt.py. */
 #include "kernels.h"
 
 typedef struct {

@@ -28,8 +28,6 @@ __all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "leading_vect
 
 # ARPACK goes on from a random vector where the Krylov space is exhausted; SciPy 1.17 can draw it from our generator.
 _DRAWS = "rng" in signature(eigsh).parameters
-_TRIDIAGONAL = 16  # rows from which eigenvectors by the tridiagonal form are quicker than all of them
-_ORTHOGONAL = 1e-12  # how far inverse iteration may stay from it: rounding is far below
 
 
 @ignoring_kernel_flags
@@ -97,47 +95,16 @@ def arpack(W: Any, d: int, *, ncv: int, rng: np.random.Generator) -> tuple[NDArr
 def leading_vectors(N: NDArray[np.float64], d: int) -> NDArray[np.float64]:
     """Return the d leading eigenvectors of a dense symmetric N, shape (m, m), the largest eigenvalue's first; (m, d).
 
-    Those of the tridiagonal form of N are found by inverse iteration if they are few, else by divide and conquer for
-    all; only the leading ones are turned back.
-
     Notes
     -----
-    O(m³); a quarter of the vectors, of 150 rows, take half the time of all, a third, of 75 rows, four fifths.
+    O(m³).
 
     Examples
     --------
     >>> abs(leading_vectors(np.diag([1.0, 5.0, 3.0, 0.0, 2.0, 4.0]), 2)).round(9).tolist()
     [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
     """
-    V = _by_tridiagonal(N, d) if len(N) >= _TRIDIAGONAL else None
-    return np.ascontiguousarray(np.linalg.eigh(N)[1][:, : -d - 1 : -1] if V is None else V)
-
-
-def _by_tridiagonal(N: NDArray[np.float64], d: int) -> NDArray[np.float64] | None:
-    """Return the d leading eigenvectors of N; None where LAPACK had no success, or SciPy (1.13) no routine."""
-    m, lapack, few = len(N), linalg.lapack, 4 * d <= len(N)
-    if not few and not hasattr(lapack, "dstevd"):
-        return None
-    # Room for blocks of rows pays only beyond a hundred of them.
-    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(N.T, lower=1, lwork=64 * m if few else m)
-    _, Y, failed = _inverse_iteration(diagonal, beside, d) if few else lapack.dstevd(diagonal, beside)
-    if failed:
-        return None
-    V = np.asfortranarray(Y[:, : -d - 1 : -1])
-    V[1:] = lapack.dormqr("L", "N", reflectors[1:, :-1], tau, V[1:], 64 * d)[0]
-    return V if not few or abs(V.T @ V - np.eye(d)).max() < _ORTHOGONAL else None
-
-
-def _inverse_iteration(
-    diagonal: NDArray[np.float64], beside: NDArray[np.float64], d: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Return the d largest eigenvalues of a tridiagonal matrix, ascending, their vectors, and whether it failed."""
-    m, lapack = len(diagonal), linalg.lapack
-    values, failed = lapack.dsterf(diagonal, beside)
-    end = np.zeros(m, dtype=np.int32)
-    end[0] = m  # of the only block: vectors of equal eigenvalues are made orthogonal wherever they are
-    Y, worse = lapack.dstein(diagonal, beside, values[m - d :], np.ones(m, dtype=np.int32), end)
-    return values[m - d :], Y, failed or worse
+    return np.ascontiguousarray(np.linalg.eigh(N)[1][:, : -d - 1 : -1])
 
 
 def next_eigenvalue(W: SymmetricOperator, V: NDArray[Any], rng: np.random.Generator) -> tuple[float, NDArray[Any]]:
