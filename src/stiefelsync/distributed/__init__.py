@@ -1,4 +1,7 @@
-"""Problems larger than one process or one machine: pieces on disk, pieces on Dask workers, row blocks of W."""
+"""Problems larger than one process or one machine.
+
+Pieces on disk, pieces on Dask workers, row blocks of W.
+"""
 
 from stiefelsync.distributed.operator import operator, row_blocks
 from stiefelsync.distributed.sources import ColmapSource, open_source

@@ -29,7 +29,8 @@ _KINDS: dict[str, Any] = {
     kind.__name__: kind for kind in (steps.Bundles, steps.Clusters, steps.Edges, steps.Joined, steps.Kept)
 }
 _DIGEST = 64  # digits of one
-_NO_COMMENT, _COMMENT = b"\0\0", _DIGEST.to_bytes(2, "little")  # how an archive says how long its comment is
+# How an archive says how long its comment is.
+_NO_COMMENT, _COMMENT = b"\0\0", _DIGEST.to_bytes(2, "little")
 _DONE = "checkpoints of a run of stiefelsync; they can be deleted, then the run starts anew"
 
 
@@ -61,9 +62,9 @@ def keeping(run: Run, folder: str | Path, digest: str) -> Run:
 
     Notes
     -----
-    A result is written under another name and renamed, so it is there whole or not at all; one that is cut short
-    (power was lost) is made again. Each has a digest of itself, its place and its run, without which it is not
-    believed. Nothing in them is pickled.
+    A result is written under another name and renamed, so it is there whole or not at all; one that
+    is cut short (power was lost) is made again. Each has a digest of itself, its place and its run,
+    without which it is not believed. Nothing in them is pickled.
     """
     folder = Path(folder)
     _claim(folder, digest)
@@ -137,7 +138,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _load(path: Path, about: bytes) -> Any:
-    """Return a result, or raise :class:`InputError` if it is not what a run like this one left there."""
+    """Return a result, or raise :class:`InputError` if no run like this one left it there."""
     data = path.read_bytes()
     plain = data[: -_DIGEST - len(_COMMENT)] + _NO_COMMENT
     if not hmac.compare_digest(_digest(plain, about), data[-_DIGEST:]):
@@ -145,7 +146,8 @@ def _load(path: Path, about: bytes) -> Any:
     with guarded(path, "npz"):
         values = load(path, None)
     kind = _KINDS.get(str(values.pop("kind", "")))
-    # A digest tells of accidents and of parts that were swapped; who can compute one can still not name other types.
+    # A digest tells of accidents and of parts that were swapped; who can compute one can still not
+    # name other types.
     if kind is None or set(values) != {field.name for field in fields(kind)}:
         raise _changed(path)
     return kind(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
@@ -156,7 +158,10 @@ def _changed(path: Path) -> InputError:
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether a file of results was written to its end; if not, power was lost and it is made again."""
+    """Return whether a file of results was written to its end.
+
+    If not, power was lost and it is made again.
+    """
     try:
         with path.open("rb") as file:
             file.seek(-_DIGEST - len(_COMMENT), os.SEEK_END)

@@ -1,4 +1,7 @@
-"""Parts of a problem on Dask workers: few large batches of tasks, a few of them under way at a time."""
+"""Parts of a problem on Dask workers.
+
+Few large batches of tasks, a few of them under way at a time.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,14 @@ _logger = logging.getLogger(__name__)
 
 HERE = "127.0.0.1"
 _PATIENCE = 5.0  # seconds: a scheduler that runs accepts a connection at once, over any network
-# Dask has workers give memory back at once; then half of the time goes into getting it again, for every array anew.
+# Dask has workers give memory back at once; then half of the time goes into getting it again, for
+# every array anew.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
-_BATCHES_AHEAD = 2  # batches per thread of the workers that wait beside the running ones, so that nobody is idle
-_SHARES = 8  # a batch is one in so many, per thread, of the tasks left: few to send, and nobody waits for the last one
+# Batches per thread of the workers that wait beside the running ones, so that nobody is idle.
+_BATCHES_AHEAD = 2
+# A batch is one in so many, per thread, of the tasks left: few to send, and nobody waits for the
+# last one.
+_SHARES = 8
 _LARGE_BATCH = "1GB"  # a batch that Dask warns of: points of a few groups are more than it expects
 
 
@@ -63,14 +70,16 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise InputError(f"the number of workers must be a whole number of at least 1, got {workers!r}")
     options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, **_privately(module)}
-    # What goes wrong in a task is raised where its result is asked for; logs tell of heartbeats missed while closing.
+    # What goes wrong in a task is raised where its result is asked for; logs tell of heartbeats
+    # missed while closing.
     options["silence_logs"] = logging.CRITICAL
     from dask import config
 
     settings = {
         "distributed.worker.profile.enabled": False,  # it looks at every thread every 10 ms
         "distributed.nanny.pre-spawn-environ": _KEEP_MEMORY,
-        # Schedulers and workers serve pages about themselves, dashboard or not: then let there be none to ask for.
+        # Schedulers and workers serve pages about themselves, dashboard or not: then let there be
+        # none to ask for.
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
     }
@@ -86,15 +95,17 @@ def cluster(workers: int | None = None, scheduler: str | None = None, memory: fl
 def _privately(module: Any) -> dict[str, Any]:
     """Return the options of a cluster that nobody but its own processes can reach or take part in.
 
-    All of it listens on this machine alone. That would let its other users in, and who may send a task to a scheduler
-    runs code as we do; so every connection needs a certificate, made now and kept in memory.
+    All of it listens on this machine alone. That would let its other users in, and who may send a
+    task to a scheduler runs code as we do; so every connection needs a certificate, made now and
+    kept in memory.
     """
     try:
         import cryptography  # noqa: F401  what certificates are made with
     except ImportError:
         raise MissingExtraError("many processes", "cryptography", "distributed") from None
     security = module.security.Security.temporary()
-    # Without an address of a dashboard there is none; a free port, as pages are served from somewhere even so.
+    # Without an address of a dashboard there is none; a free port, as pages are served from
+    # somewhere even so.
     pages = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": f"{HERE}:0"}}
     return {"host": HERE, "protocol": "tls://", "security": security, **pages}
 
@@ -118,10 +129,11 @@ def _client(module: Any, scheduler: str) -> Any:
 def on_workers(client: Any) -> Run:
     """Return a run that works on the workers of a Dask client.
 
-    Every task takes along the index of its own pairs only and reads their matches itself. Several are sent at a time,
-    because sending one takes as long as some of them do. Results come back in order, so nothing depends on who was
-    faster; the tasks of a worker that dies are done by another. Workers may come and go: how many there are is asked
-    every time; where there are none, the first one is waited for.
+    Every task takes along the index of its own pairs only and reads their matches itself. Several
+    are sent at a time, because sending one takes as long as some of them do. Results come back in
+    order, so nothing depends on who was faster; the tasks of a worker that dies are done by
+    another. Workers may come and go: how many there are is asked every time; where there are none,
+    the first one is waited for.
     """
     from dask import config
 

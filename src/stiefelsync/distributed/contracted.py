@@ -1,4 +1,7 @@
-"""Clusters that groups have found, with the edges left between them: they grow on, in a region or as a whole."""
+"""Clusters that groups have found, with the edges left between them.
+
+They grow on, in a region or as a whole.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _LAST = "few choices"  # needs to know how many matches of the whole are wrong
 
 @dataclass(frozen=True)
 class Edges:
-    """Edges between clusters, by the first points of these, with the matches along each and their weight; (E,)."""
+    """Edges between clusters, by first points, with their matches and their weight; (E,)."""
 
     A: Ints
     B: Ints
@@ -73,7 +76,7 @@ class Contracted:
     dropped: int = 0
 
     def finish(self, n_matches: int, callback: Callback | None) -> tuple[Ints, int, bool]:
-        """Apply all rules; return each point's track, by its first point, the rounds, and whether they were stopped.
+        """Apply all rules; return tracks, by first points, the rounds, and whether stopped.
 
         Components free of conflict are finished tracks.
         """
@@ -82,7 +85,7 @@ class Contracted:
         return opened.written(self.first), grown.n_iter, grown.stopped
 
     def finish_by_weight(self, callback: Callback | None) -> tuple[Ints, int, bool]:
-        """Do the same with the heaviest edges first, some of which may join clusters in conflict."""
+        """Do the same, heaviest edges first, some of which may join clusters in conflict."""
         opened = _Open.of(self, tested=False)
         track, n_iter, stopped = grow_by_weight(opened.q, opened.track, callback)
         return replace(opened, track=track).written(self.first), n_iter, stopped
@@ -90,8 +93,8 @@ class Contracted:
     def go_on(self, touched: Bools) -> Contracted:
         """Apply all rules but the last as far as what is outside has no say.
 
-        Triangles merge whatever they close in. Weaker rules leave clusters alone that have edges to the outside, and
-        the neighbours of these, since a better choice may come from there.
+        Triangles merge whatever they close in. Weaker rules leave clusters alone that have edges to
+        the outside, and the neighbours of these, since a better choice may come from there.
 
         Parameters
         ----------
@@ -121,7 +124,10 @@ class Contracted:
 
 @dataclass(frozen=True)
 class _Open:
-    """The clusters with edges, as a quotient whose points, like `track`, (p,), are places in `points`, (p,)."""
+    """The clusters with edges, as a quotient.
+
+    Its points, like `track`, (p,), are places in `points`, (p,).
+    """
 
     points: Ints
     track: Ints
@@ -157,7 +163,7 @@ class _Open:
         return cls(points, track, q)
 
     def written(self, first: Ints) -> Ints:
-        """Return first points of all clusters, shape (m,), with those of the open ones as they are now."""
+        """Return first points of all clusters, (m,), those of the open ones as they are now."""
         now = first.copy()
         now[self.points] = self.points[self.track]
         return now
@@ -173,7 +179,10 @@ def _near(q: Quotient, watched: Bools) -> Bools:
 
 
 def _conflicted(component: Ints, owner: Ints, lost_edge: Bools) -> Bools:
-    """Return which points are in components with two points of an object or with a dropped match; shape (p,)."""
+    """Return which points are in components with two points of an object or with a dropped match.
+
+    Shape (p,).
+    """
     k = int(owner.max(initial=0)) + 1
     key = np.sort(component * k + owner)
     broken = np.zeros(len(component), dtype=bool)

@@ -1,4 +1,4 @@
-"""Cut the objects of a problem into groups that are solved apart, and its pairs of objects with them."""
+"""Cut the objects of a problem, and its pairs, into groups that are solved apart."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ __all__ = ["Part", "check_groups", "group_by_overlap", "parts", "regions"]
 
 Ints = NDArray[np.int64]
 
-# With a hundred cameras along a way to each group, one cluster in thirty has matches with other regions.
+# With a hundred cameras along a way to each group, one cluster in thirty has matches with other
+# regions.
 _GROUPS_PER_REGION = 10
 
 
 def group_by_overlap(pair_objects: NDArray[np.integer], counts: Ints, k: int, size: int) -> Ints:
     """Group objects that have many matches with each other.
 
-    From the first object that has no group yet, the one with most matches into the group is added until it has `size`
-    objects, the first on a tie, or if none has a match with it. So groups depend on the numbers of matches and `size`.
+    From the first object that has no group yet, the one with most matches into the group is added
+    until it has `size` objects, the first on a tie, or if none has a match with it. So groups
+    depend on the numbers of matches and `size`.
 
     Parameters
     ----------

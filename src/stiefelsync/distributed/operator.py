@@ -1,4 +1,4 @@
-"""Row blocks of W on Dask workers as one LinearOperator, for a W larger than one machine's memory."""
+"""Row blocks of W on Dask workers as one LinearOperator, for a W too large for a machine."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ def row_blocks(W: Any, n: int) -> Iterator[sparse.csr_array]:
 
 
 def operator(W_blocks: Sequence[Any] | Iterator[Any], client: Any) -> LinearOperator:
-    """Return W, shape (m, m), symmetric, given by blocks of rows, as an operator whose products the workers compute.
+    """Return W, (m, m), given by blocks of rows, as an operator that workers compute with.
 
-    Each product sends U, (m, d), to the workers and W_b U back from every block b, where the block stays on its worker;
-    so ``sparse_stiefel`` and ``two_stage`` run on it unchanged.
+    Each product sends U, (m, d), to the workers and W_b U back from every block b, where the block
+    stays on its worker; so ``sparse_stiefel`` and ``two_stage`` run on it unchanged.
 
     Parameters
     ----------
     W_blocks
-        Blocks of rows from the first to the last, each (m_b, m), sparse or dense; or functions without arguments that
-        return one, called on the worker, so that no other process ever holds it. An iterator is sent block by block.
+        Blocks of rows from the first to the last, each (m_b, m), sparse or dense; or functions
+        without arguments that return one, called on the worker, so that no other process ever holds
+        it. An iterator is sent block by block.
     client
         A Dask client.
 
     Notes
     -----
-    Blocks are placed on the workers in turn. O(nnz·d) flops shared among them and O(m·d) numbers sent to each of them
-    per product. A block given as a function is made again if its worker dies; a block given as an array is lost then,
-    and the next product says so.
+    Blocks are placed on the workers in turn. O(nnz·d) flops shared among them and O(m·d) numbers
+    sent to each of them per product. A block given as a function is made again if its worker dies;
+    a block given as an array is lost then, and the next product says so.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Tracks in groups of objects: each solved apart, contracted to clusters, then the whole.
 
-The same steps run in one process, out of core, and on many machines; only who runs them and where matches come from
-differs. Labels depend on the matches and the groups alone.
+The same steps run in one process, out of core, and on many machines; only who runs them and where
+matches come from differs. Labels depend on the matches and the groups alone.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Tasks = Iterable[tuple[Any, ...]]
 
-# Bytes, measured with some room: per point of the whole, per match of a group, per edge of the contracted problem, per
-# two tracks with matches between them, and per match that a join at a border may depend on.
+# Bytes, measured with some room: per point of the whole, per match of a group, per edge of the
+# contracted problem, per two tracks with matches between them, and per match that a join at a
+# border may depend on.
 _PER_POINT, _PER_MATCH, _PER_EDGE, _PER_KEY, _PER_JOINED = 64, 220, 300, 24, 200
 
 
 class Run(Protocol):
-    """Who does the work: calls a function for each of n tuples of arguments and yields the results in order."""
+    """Who does the work: calls a function for n tuples of arguments, yields results in order."""
 
     def __call__(
         self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int
@@ -101,13 +102,17 @@ def solve_in_groups(
     """Grow tracks in groups of objects, then between them.
 
     1. *groups*: the points of each group are merged along matches that close triangles inside it;
-    2. *crossings*: what that gave is contracted to clusters, and the matches between regions (ten groups) to edges;
-    3. *regions*: the clusters of each region are merged, by all rules but the last, where no edge from outside is near;
-    4. *whole*: components free of conflict are finished tracks; in the others all rules run on the clusters;
-    5. *joining*: as :func:`~stiefelsync.sync.tracks.join.join`, first within groups, then at their borders.
+    2. *crossings*: what that gave is contracted to clusters, and the matches between regions (ten
+       groups) to edges;
+    3. *regions*: the clusters of each region are merged, by all rules but the last, where no edge
+       from outside is near;
+    4. *whole*: components free of conflict are finished tracks; in the others all rules run on the
+       clusters;
+    5. *joining*: as :func:`~stiefelsync.sync.tracks.join.join`, first within groups, then at their
+       borders.
 
-    With weights a second answer is grown along the heaviest first. Of the two each piece of the problem that neither
-    cuts has the one that keeps more weight.
+    With weights a second answer is grown along the heaviest first. Of the two each piece of the
+    problem that neither cuts has the one that keeps more weight.
 
     Parameters
     ----------
@@ -122,12 +127,13 @@ def solve_in_groups(
     memory
         Most bytes to use; if more are needed, an error says how many before they are.
     callback
-        Called after every part; a true return value asks to stop, and the points not yet placed stay alone.
+        Called after every part; a true return value asks to stop, and the points not yet placed
+        stay alone.
 
     Notes
     -----
-    This process needs O(m) and what does not fit into groups: clusters with open edges, and matches between tracks that
-    might be joined. Matches are read four times, seven with weights.
+    This process needs O(m) and what does not fit into groups: clusters with open edges, and matches
+    between tracks that might be joined. Matches are read four times, seven with weights.
     """
     plan = _Plan(source, groups, scale, run, memory, callback or (lambda _: False))
     plan.need(
@@ -156,7 +162,8 @@ class _Plan:
         self.offsets = np.append(0, np.cumsum(self.sizes))
         self.m = int(self.offsets[-1])
         self.owners = np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
-        self.least = 2 if scale.median is None else 1  # of one weight, a single match outweighs no expelled point
+        # Of one weight, a single match outweighs no expelled point.
+        self.least = 2 if scale.median is None else 1
         self.ends = [np.unique(source.pair_objects[_all(part)]).astype(np.int64) for part in self.parts]
 
     def need(self, more: float, what: str) -> None:
@@ -173,7 +180,7 @@ class _Plan:
         return spread(self.offsets[objects], self.sizes[objects])[1]
 
     def named(self, track: Ints, objects: Ints) -> NDArray[np.integer[Any]]:
-        """Return the tracks, by their first points, of the points of some objects, short enough to be sent."""
+        """Return the tracks of some objects' points, by first points, short enough to be sent."""
         return track[self.points(objects)].astype(np.int32 if self.m < 2**31 else np.int64)
 
     def places(self, points: Ints) -> Ints:
@@ -228,7 +235,7 @@ class _Plan:
         return [found for _, found in self.run(f"crossings{' by weight' * by_weight}", cross, tasks, parts)]
 
     def _connect(self, first: Ints, lost_edge: Bools, edges: list[Edges], across: list[Edges]) -> int:
-        """Let clusters of the groups of each region grow, in place, and return how many matches were dropped for it."""
+        """Let clusters in each region grow, in place; return how many matches were dropped."""
         touched, place = np.zeros(self.m, dtype=bool), np.empty(self.m, dtype=np.int32)
         for some in across:
             touched[some.A] = touched[some.B] = True
@@ -269,7 +276,7 @@ class _Plan:
         track[better] = other[better]
 
     def join(self, track: Ints) -> tuple[int, int]:
-        """Join tracks in place; return the number of joins, and how many matches are inside tracks then."""
+        """Join tracks in place; return how many joins, and matches inside tracks then."""
         if self.stopped:
             return 0, 0
         joins, border = self._join_inside(track)
@@ -285,7 +292,7 @@ class _Plan:
         return joins + more, kept
 
     def _join_inside(self, track: Ints) -> tuple[int, Bools]:
-        """Join tracks within groups; return the number of joins, and which points are in tracks of several groups."""
+        """Join tracks within groups; return how many, and which points are in tracks across."""
         group = np.empty(self.m, dtype=np.int32)
         for number, part in enumerate(self.parts):
             group[self.points(part.objects)] = number
@@ -327,7 +334,7 @@ class _Plan:
     def _collect(
         self, track: Ints, wanted: Bools, border: Bools
     ) -> tuple[Ints, NDArray[np.float64], NDArray[np.int64], int]:
-        """Return the matches that joins at borders depend on, (M, 2), their weights, (M,), and the rest of `Kept`."""
+        """Return what joins at borders depend on: matches, (M, 2), weights, the rest of `Kept`."""
         ends, weights, others, decided = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), np.int64)], 0
         tasks = (
             (self.source, part, objects, self.named(track, objects), wanted[rows], border[rows], self.scale)

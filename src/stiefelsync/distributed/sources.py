@@ -55,7 +55,10 @@ class ColmapSource:
 
     @classmethod
     def open(cls, path: str | Path, *, source: str | None = None) -> ColmapSource:
-        """Read which images and pairs there are; `source` is the table, by default the verified matches if any."""
+        """Read which images and pairs there are.
+
+        `source` is the table, by default the verified matches if any.
+        """
         path = Path(path)
         if source is not None and source not in TABLES:
             raise unknown_name("source", source, TABLES)
@@ -88,7 +91,8 @@ class ColmapSource:
     def read(self, pairs: Ints) -> tuple[Ints, NDArray[np.int32], None]:
         """Return how many matches these pairs have, (p,), and the matches, (K, 2).
 
-        As :func:`stiefelsync.io.read` does, only the first of several partners of a keypoint is taken.
+        As :func:`stiefelsync.io.read` does, only the first of several partners of a keypoint is
+        taken.
         """
         blocks: dict[int, bytes] = {}
         with snapshot(self.path) as connection:
@@ -109,7 +113,7 @@ class ColmapSource:
 
 
 def _check_lengths(connection: sqlite3.Connection, table: str, path: Path) -> None:
-    """Raise :class:`FormatError` if a row of a table has more or fewer bytes than its numbers of four need."""
+    """Raise :class:`FormatError` if a row has more or fewer bytes than its numbers need."""
     wrong = "typeof(rows) <> 'integer' OR typeof(cols) <> 'integer' OR length(data) IS NOT 4 * rows * cols"
     key = "image_id" if table == "keypoints" else "pair_id"
     asked = (

@@ -1,6 +1,9 @@
-"""What is done with one part of a problem that is solved in groups: each function reads its own matches and no others.
+"""What is done with one part of a problem that is solved in groups.
 
-Every answer is a frozen dataclass of arrays and numbers, so that it can be sent elsewhere or kept in a file.
+Each function reads its own matches and no others.
+
+Every answer is a frozen dataclass of arrays and numbers, so that it can be sent elsewhere or kept
+in a file.
 """
 
 from __future__ import annotations
@@ -77,11 +80,14 @@ class Source(Protocol):
         ...
 
     def read(self, pairs: Ints) -> tuple[Ints, NDArray[np.integer], Floats | None]:
-        """Return how many matches these pairs have, (p,), the matches, (K, 2), and weights, (K,), or None."""
+        """Return how many matches pairs have, (p,), matches, (K, 2), and weights, (K,), or None."""
         ...
 
     def only(self, pairs: Ints) -> Source:
-        """Return the part of the source that knows these pairs only, renumbered; it is sent to who reads them."""
+        """Return the part of the source that knows these pairs only, renumbered.
+
+        It is sent to who reads them.
+        """
         ...
 
 
@@ -119,7 +125,10 @@ class InMemory:
 
 @dataclass(frozen=True)
 class _Matches:
-    """Matches of a part: ends as places among the points of its objects, (K, 2); weights and fullness_weights, (K,)."""
+    """Matches of a part: ends as places among the points of its objects, (K, 2).
+
+    Weights and fullness_weights, (K,).
+    """
 
     ends: Ints
     weights: Floats
@@ -138,7 +147,9 @@ class _Matches:
 
 @dataclass(frozen=True)
 class Clusters:
-    """What a group or a region has found: clusters, and the edges between them that contradict nothing.
+    """What a group or a region has found.
+
+    Clusters, and the edges between them that contradict nothing.
 
     Attributes
     ----------
@@ -163,7 +174,7 @@ class Clusters:
 
 
 def solve(source: Source, part: Part, scale: Scale, by_weight: bool) -> Clusters:
-    """Merge the points of one group along its own matches, by strong evidence or with the heaviest first."""
+    """Merge points of one group along its matches, by strong evidence or heaviest first."""
     matches = _Matches.read(source, part.inside, part.objects, scale)
     sizes = source.sizes[part.objects].astype(np.int64)
     points = np.arange(int(sizes.sum()))
@@ -203,7 +214,7 @@ def cross(
 def _between(
     source: Source, pairs: Ints, objects: Ints, first: NDArray[np.integer], scale: Scale, by_weight: bool
 ) -> Edges:
-    """Return the edges along the matches of some pairs of objects, which are read some at a time."""
+    """Return the edges along the matches of some pairs of objects, read some at a time."""
     found = []
     for some in np.split(pairs, np.flatnonzero(np.diff(np.cumsum(source.counts[pairs]) // _MATCHES_AT_A_TIME)) + 1):
         matches = _Matches.read(source, some, objects, scale)
@@ -258,7 +269,10 @@ def sum_edges(A: NDArray[np.integer], B: NDArray[np.integer], count: Ints, weigh
 
 @dataclass(frozen=True)
 class Joined:
-    """Tracks of the points of a group, (n,), each named by one of its points, as a place; and the number of joins."""
+    """Tracks of the points of a group, (n,), each named by one of its points, as a place.
+
+    And the number of joins.
+    """
 
     track: Int32s
     joins: int
@@ -347,12 +361,15 @@ def collect(
     border: Bools,
     scale: Scale,
 ) -> Kept:
-    """Return the matches that joins at borders depend on: inside wanted tracks, or between one and another at a border.
+    """Return the matches that joins at borders depend on.
+
+    Inside wanted tracks, or between one and another at a border.
 
     Parameters
     ----------
     track, wanted, border : (n,)
-        Track of each point of `objects`, whether it might be joined, and whether it reaches into several groups.
+        Track of each point of `objects`, whether it might be joined, and whether it reaches into
+        several groups.
     """
     matches = _Matches.read(source, _pairs(part), objects, scale)
     a, b = matches.ends.T
@@ -366,7 +383,7 @@ def collect(
 def compare_answers(
     source: Source, part: Part, objects: Ints, unit: Ints, track: Ints, other: Ints, scale: Scale
 ) -> Edges:
-    """Return by how much more weight of matches other tracks keep in each unit of points (as `A` and `weight`)."""
+    """Return how much more weight other tracks keep in each unit (as `A` and `weight`)."""
     matches = _Matches.read(source, _pairs(part), objects, scale)
     a, b = matches.ends.T
     change = matches.weights * ((other[a] == other[b]) * 1.0 - (track[a] == track[b]))

@@ -28,8 +28,10 @@ from stiefelsync.sync.tracks.scale import Scale
 
 __all__ = ["GROUP", "Labelling", "synchronise"]
 
-GROUP = 100  # objects: with a thousand points each, a tenth of a second of work and some hundred megabytes
-_STEPS = 4  # raised whenever other steps are taken, so that no run goes on from checkpoints of other steps
+# Objects: with a thousand points each, a tenth of a second of work and some hundred megabytes.
+GROUP = 100
+# Raised whenever other steps are taken, so that no run goes on from checkpoints of other steps.
+_STEPS = 4
 _BINS = 16  # bits of a weight that one pass over the matches tells
 
 
@@ -44,7 +46,8 @@ class Labelling:
     sizes : (k,) int64
         Points per object.
     n_matches, kept
-        Matches of the input, and those of them inside tracks (0 where the run was stopped before that was known).
+        Matches of the input, and those of them inside tracks (0 where the run was stopped before
+        that was known).
     groups
         Number of groups the objects were cut into.
     status
@@ -95,23 +98,27 @@ def synchronise(
     Parameters
     ----------
     source
-        Matches in memory, or the path of a Parquet dataset or COLMAP database, which is then read in parts.
+        Matches in memory, or the path of a Parquet dataset or COLMAP database, which is then read
+        in parts.
     client
-        A Dask client; None does all the work in this process. Workers must see the file under the same path.
+        A Dask client; None does all the work in this process. Workers must see the file under the
+        same path.
     group
-        Objects per group, grouped by the matches they share. Labels depend on it, slightly: within a few thousandths
-        of the fscore of the whole at once.
+        Objects per group, grouped by the matches they share. Labels depend on it, slightly: within
+        a few thousandths of the fscore of the whole at once.
     groups : (k,) int, optional
         Groups of your own, one number per object, instead.
     memory
-        Most bytes this process may need beside the interpreter; an error says so before it needs more.
+        Most bytes this process may need beside the interpreter; an error says so before it needs
+        more.
     checkpoint
-        Folder for the results of parts. A run that was killed goes on from there when started again in the same way,
-        and ends with the same labels, byte for byte. Removed at the end.
+        Folder for the results of parts. A run that was killed goes on from there when started again
+        in the same way, and ends with the same labels, byte for byte. Removed at the end.
     output
         Parquet file to write the labels to; it appears complete or not at all.
     callback
-        Called with :class:`~stiefelsync.sync.method.Progress` after every part; a true return value asks to stop.
+        Called with :class:`~stiefelsync.sync.method.Progress` after every part; a true return value
+        asks to stop.
     options
         Of opening the file (COLMAP: ``source="matches"``).
 
@@ -166,7 +173,10 @@ def synchronise(
 
 
 def _content(source: Source) -> list[NDArray[Any]]:
-    """Return what tells whether matches are still those of an earlier run: they themselves, or when files changed."""
+    """Return what tells whether matches are still those of an earlier run.
+
+    They themselves, or when files changed.
+    """
     if isinstance(source, InMemory):
         weights = source.matchings.weights
         return [source.matchings.indices, np.empty(0) if weights is None else weights]
@@ -203,13 +213,13 @@ def _scale(source: Source) -> Scale:
 
 
 def lower_median(chunks: Callable[[], Iterable[NDArray[np.float64]]], n: int) -> float | None:
-    """Return the median of n positive numbers that come in chunks, of two in the middle the smaller; None if all equal.
+    """Return the (lower) median of n positive numbers that come in chunks; None if all equal.
 
     Parameters
     ----------
     chunks
-        Called once per pass, of which there are four: each tells sixteen bits, since positive numbers are ordered as
-        their bits are.
+        Called once per pass, of which there are four: each tells sixteen bits, since positive
+        numbers are ordered as their bits are.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""The best one-to-one choice among scored pairs, where most points have one candidate and few have several."""
+"""The best one-to-one choice among scored pairs.
+
+Most points have one candidate and few have several.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _PAIRS_PER_CHUNK = 1_000  # pairs: few enough for quadratic cost, enough to outw
 
 
 def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which of the pairs are chosen, (n,), so that every row and column has one at most and gains sum highest.
+    """Return which pairs are chosen, (n,): one at most of every row and column, of highest sum.
 
     Parameters
     ----------
@@ -28,9 +31,9 @@ def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[
 
     Notes
     -----
-    Pairs whose both ends occur nowhere else are chosen at once. The others are a sparse assignment problem in which
-    every row may also stay alone, solved by shortest augmenting paths: O(n log n) where conflicts are small, and up to
-    O(n²) for one that spans everything.
+    Pairs whose both ends occur nowhere else are chosen at once. The others are a sparse assignment
+    problem in which every row may also stay alone, solved by shortest augmenting paths: O(n log n)
+    where conflicts are small, and up to O(n²) for one that spans everything.
 
     Examples
     --------
@@ -58,10 +61,14 @@ def best_pairs(rows: Ints, columns: Ints, gain: NDArray[np.float64]) -> NDArray[
 
 
 def _assign(row: Ints, column: Ints, gain: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Solve one sparse assignment problem in which rows may stay alone; time grows with rows times pairs at worst."""
+    """Solve one sparse assignment problem in which rows may stay alone.
+
+    Time grows with rows times pairs at worst.
+    """
     row, column = (np.unique(side, return_inverse=True)[1] for side in (row, column))
     n_rows, n_columns = int(row.max()) + 1, int(column.max()) + 1
-    # Each row has a column of its own, at the cost of gaining nothing; costs stay above 0, which would mean no pair.
+    # Each row has a column of its own, at the cost of gaining nothing; costs stay above 0, which
+    # would mean no pair.
     alone = np.arange(n_rows)
     cost = np.concatenate([2.0 - gain, np.full(n_rows, 2.0)])
     where = np.concatenate([row, alone]), np.concatenate([column, n_columns + alone])

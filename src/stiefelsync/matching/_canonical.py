@@ -1,4 +1,7 @@
-"""Bring flat match arrays into the canonical form of :class:`Matchings`: validated, i < j, sorted, one-to-one."""
+"""Bring flat match arrays into the canonical form of :class:`Matchings`.
+
+Validated, i < j, sorted, one-to-one.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ class Repair:
     duplicates
         Matches that were given more than once (the heaviest copy stays).
     second_partners
-        Matches that gave a point a second partner in the same object (the heavier stays, the earlier on a tie).
+        Matches that gave a point a second partner in the same object (the heavier stays, the
+        earlier on a tie).
     """
 
     duplicates: int = 0
@@ -90,7 +94,7 @@ def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
 
 
 def check_precision(dtype: DTypeLike, weights: Floats) -> np.dtype[Any]:
-    """Return float32 or float64, whichever `dtype` names, or say why the weights, shape (M,), cannot have it."""
+    """Return float32 or float64 as `dtype` names it, or say why weights, (M,), cannot have it."""
     try:
         name = np.dtype(dtype).name
     except (TypeError, ValueError, SyntaxError):
@@ -178,14 +182,18 @@ def canonical(
     one_to_many: OneToMany,
     names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None, Repair | None]:
-    """Return (pair_objects, pair_start, indices, weights, repair) of the matches in canonical order.
+    """Return matches in canonical order.
+
+    They come as (pair_objects, pair_start, indices, weights, repair).
 
     Parameters
     ----------
     objects, points
-        Integer arrays of shape (M, 2): match t joins point ``points[t, s]`` of object ``objects[t, s]``, s = 0, 1.
+        Integer arrays of shape (M, 2): match t joins point ``points[t, s]`` of object ``objects[t,
+        s]``, s = 0, 1.
     one_to_many
-        "error" or "repair": raise where a point has two partners in one object, or keep the heaviest.
+        "error" or "repair": raise where a point has two partners in one object, or keep the
+        heaviest.
     names
         What errors call the objects, beside their numbers.
     """
@@ -213,10 +221,12 @@ def canonical(
 def sort_matches(
     objects: NDArray[Any], points: NDArray[Any], sizes: Int32s
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, NDArray[np.int64] | None]:
-    """Return (pair_objects, pair_start, indices, order) of matches with i < j, sorted by (i, j, point of i, of j).
+    """Return matches with i < j sorted by (i, j, point of i, point of j).
 
-    `order` is the permutation that was applied, None where nothing moved. `indices` is an array of its own, because it
-    will be made read-only.
+    They come as (pair_objects, pair_start, indices, order).
+
+    `order` is the permutation that was applied, None where nothing moved. `indices` is an array of
+    its own, because it will be made read-only.
     """
     objects, points = objects.astype(np.int32, copy=False), points.astype(np.int32, copy=False)
     k, largest = len(sizes), int(sizes.max(initial=1))
@@ -247,7 +257,10 @@ def check_layout(
     weights: Floats | None,
     names: tuple[str, ...] | None,
 ) -> tuple[Int32s, NDArray[np.int64], Int32s, Floats | None]:
-    """Return copies of (pair_objects, pair_start, indices, weights), or say why they are not a canonical layout."""
+    """Return copies of a layout's arrays, or say why it is not canonical.
+
+    They are (pair_objects, pair_start, indices, weights).
+    """
     pairs, points, start = as_pairs(pair_objects), as_pairs(indices), as_array(pair_start, "pair_start")
     if start.shape != (len(pairs) + 1,) or not np.issubdtype(start.dtype, np.integer):
         raise InputError(f"{len(pairs)} object pairs need {len(pairs) + 1} whole numbers in pair_start")
@@ -289,10 +302,11 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, nam
 def _one_to_one(
     pair: NDArray[np.int64], points: Int32s, weights: Floats | None, order: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.bool_], Repair] | None:
-    """Return the matches to keep and what that drops, or None when the sorted matches are one-to-one already.
+    """Return the matches to keep and what that drops; None if all are one-to-one already.
 
-    Greedy: the heaviest match stays, the earlier given on a tie, and rules out the others of its two points. All
-    matches that are the heaviest at both their points are taken at once, which gives the same choice.
+    Greedy: the heaviest match stays, the earlier given on a tie, and rules out the others of its
+    two points. All matches that are the heaviest at both their points are taken at once, which
+    gives the same choice.
     """
     largest = int(points.max(initial=0)) + 1
     ends = [pair * largest + points[:, side] for side in (0, 1)]

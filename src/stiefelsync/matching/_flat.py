@@ -1,4 +1,7 @@
-"""Flat match arrays (objects, points, weights) from what users have: pairs, a block matrix, labels, blocks, scores."""
+"""Flat match arrays (objects, points, weights) from what users have.
+
+Pairs, a block matrix, labels, blocks, scores.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ def flat_endpoints(ends: ArrayLike, sizes: Int32s) -> Flat:
 
 
 def flat_matrix(W: Any, sizes: Int32s, *, weighted: bool, names: Names) -> Flat:
-    """Return the matches of the block matrix W, shape (m, m), symmetric and binary (or weighted)."""
+    """Return the matches of the block matrix W, (m, m), symmetric and binary (or weighted)."""
     m = int(sizes.sum())
     entries: Any = sparse.coo_array(W if sparse.issparse(W) else _numbers(as_array(W, "W"), "the matching matrix"))
     entries.sum_duplicates()
@@ -114,7 +117,7 @@ def flat_labels(labels: ArrayLike, sizes: Int32s, names: Names) -> Flat:
 
 
 def flat_blocks(blocks: Any, sizes: ArrayLike | None, *, weighted: bool) -> tuple[Flat, Int32s]:
-    """Return the matches that are the nonzero entries of one matrix per object pair, and the sizes."""
+    """Return the matches, nonzero entries of one matrix per object pair, and the sizes."""
     listed, counts = _listed(blocks, sizes)
     parts = []
     for pair, block in listed.items():
@@ -155,7 +158,7 @@ def _hungarian(gain: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _mutual(gain: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the entries that are the largest of their row and of their column, the first on a tie."""
+    """Return the entries that are the largest of row and column, the first on a tie."""
     if not gain.size:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     best = gain.argmax(axis=1)
@@ -170,7 +173,7 @@ ASSIGNMENTS: dict[str, Callable[[Floats], tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _entries(data: NDArray[Any], what: str, weighted: bool) -> Floats:
-    """Return the nonzero entries of a matching matrix as float64, or say what is wrong with them."""
+    """Return the nonzero entries of a matrix as float64, or say what is wrong with them."""
     values: Floats = _numbers(data, what).astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError(f"{what} holds NaN or infinite entries")
@@ -195,7 +198,10 @@ def _joined(parts: list[tuple[tuple[int, int], NDArray[Any], Floats]], weighted:
 
 
 def _listed(blocks: Any, sizes: ArrayLike | None) -> tuple[Blocks, Int32s]:
-    """Return one matrix per object pair i < j, given per pair or as a tensor (k, k, n, n), and the sizes."""
+    """Return one matrix per object pair i < j, and the sizes.
+
+    Given are such matrices, or a tensor (k, k, n, n).
+    """
     if isinstance(blocks, Mapping):
         return _from_mapping(blocks, sizes)
     X = as_array(blocks, "blocks")

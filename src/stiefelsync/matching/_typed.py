@@ -1,4 +1,7 @@
-"""The guard of public constructors: whatever they are given, what is wrong with it comes as one type of error."""
+"""The guard of public constructors.
+
+Whatever they are given, what is wrong with it comes as one type of error.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ R = TypeVar("R")
 
 
 def typed(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a public function answer arguments that it cannot use by :class:`InputError`, whatever they are.
+    """Let a public function answer arguments that it cannot use by :class:`InputError`.
 
-    What is usual is checked, and worded, by the function itself; this is for all the rest. The cause is kept.
+    What is usual is checked, and worded, by the function itself; this is for all the rest. The
+    cause is kept.
 
     Examples
     --------

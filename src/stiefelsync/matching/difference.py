@@ -1,4 +1,7 @@
-"""What became of matches: one object for "before and after", from which results, files, pages and pictures take it."""
+"""What became of matches: one object for "before and after".
+
+Results, files, pages and pictures take it from here.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,8 @@ class Side:
     conflicted : (n,) bool
         Whether a track holds two points of one object.
     tracks, conflicts, matched_points
-        How many tracks have at least two points, how many are conflicted, and how many points have a match.
+        How many tracks have at least two points, how many are conflicted, and how many points have
+        a match.
     """
 
     matches: int
@@ -85,7 +89,9 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """The matches of an input, and what an answer made of them. Tracks and added matches are made on demand, once.
+    """The matches of an input, and what an answer made of them.
+
+    Tracks and added matches are made on demand, once.
 
     Attributes
     ----------
@@ -137,7 +143,7 @@ class Difference:
 
     @cached_property
     def after(self) -> Side:
-        """Tracks after. Those of a labelling are its labels, if all that follows from it is there."""
+        """Tracks after: the labels of a labelling, if all that follows from it is there."""
         if self.labels is None or not self.adds:
             return _side(self.input, components(self.matches_after)[1], self.matches_after.n_matches)
         alone = self.labels < 0
@@ -152,7 +158,10 @@ class Difference:
         return Counts(before, self.n_kept, self.n_added, self.adds, self.before.conflicts, conflicts_after)
 
     def counts_in(self, before: int, kept: int, added: int, conflicted: tuple[int, int] | None = None) -> Counts:
-        """Return the counts of a file that holds these matches in its own way; conflicts are the same unless given."""
+        """Return the counts of a file that holds these matches in its own way.
+
+        Conflicts are the same unless given.
+        """
         own = self.counts.conflicts_before, self.counts.conflicts_after
         return Counts(before, kept, added, self.adds, *(own if conflicted is None else conflicted))
 
@@ -165,8 +174,9 @@ def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True)
     before
         The matches before.
     after : (m,) int64 or Matchings
-        Universe point of every point (-1 = unmatched), each used at most once per object; or the matches after.
-        Objects are then compared by name, if they have names, and those or points without a match may be absent.
+        Universe point of every point (-1 = unmatched), each used at most once per object; or the
+        matches after. Objects are then compared by name, if they have names, and those or points
+        without a match may be absent.
     adds
         Whether matches that were not there before are part of what is there after.
 
@@ -198,7 +208,9 @@ def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True)
 
 
 def places(before: Matchings, after: Matchings) -> Ints:
-    """Return which object of `before` each object of `after` is, shape (k,): by name where both have names.
+    """Return which object of `before` each object of `after` is, shape (k,).
+
+    By name where both have names.
 
     Raises
     ------
@@ -236,7 +248,10 @@ def places(before: Matchings, after: Matchings) -> Ints:
 
 
 def _aligned(after: Matchings, before: Matchings) -> Matchings:
-    """Return `after` on the objects and points of `before`: points without a match may be absent."""
+    """Return `after` on the objects and points of `before`.
+
+    Points without a match may be absent.
+    """
     if after.names == before.names and np.array_equal(after.sizes, before.sizes):
         return after
     objects = places(before, after)[after.pair_objects[after.match_pairs]].reshape(-1, 2)

@@ -1,4 +1,7 @@
-"""The graph whose vertices are points and whose edges are matches: components, conflicts, triangles."""
+"""The graph whose vertices are points and whose edges are matches.
+
+Components, conflicts, triangles.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _PATHS_PER_CHUNK = 20_000_000  # of the sparse product: some 300 MB at a time
 
 @dataclass(frozen=True)
 class Conflicts:
-    """The connected components that hold two points of one object, and so cannot be universe points as they are.
+    """The connected components that hold two points of one object.
+
+    As they are they cannot be universe points.
 
     Attributes
     ----------
@@ -86,8 +91,8 @@ def connected(m: int, ends: NDArray[Any]) -> NDArray[np.int64]:
 
     Notes
     -----
-    Vectorised, in a few rounds of O(m + M); on match graphs twice as fast as SciPy, which needs a matrix first. Every
-    part of this package that needs components takes them from here.
+    Vectorised, in a few rounds of O(m + M); on match graphs twice as fast as SciPy, which needs a
+    matrix first. Every part of this package that needs components takes them from here.
 
     Examples
     --------
@@ -96,7 +101,8 @@ def connected(m: int, ends: NDArray[Any]) -> NDArray[np.int64]:
     """
     first, (a, b) = np.arange(m), ends.T
     while len(a):
-        # Every vertex points to its smallest neighbour, if that is smaller; the trees that makes are the next vertices.
+        # Every vertex points to its smallest neighbour, if that is smaller; the trees that makes
+        # are the next vertices.
         tree = np.arange(m)
         np.minimum.at(tree, np.maximum(a, b), np.minimum(a, b))
         while not np.array_equal(tree, further := tree[tree]):
@@ -118,7 +124,8 @@ def numbered(labels: NDArray[Any]) -> NDArray[np.int64]:
     m = len(labels)
     first = np.empty(int(labels.max(initial=-1)) + 1, dtype=np.int64)
     # Written from the end, so that the first place of each label is written last.
-    first[labels[::-1]] = np.arange(m - 1, -1, -1)  # the last write stays, and that is the first of each label
+    # The last write stays, and that is the first of each label.
+    first[labels[::-1]] = np.arange(m - 1, -1, -1)
     first = first[labels]
     return np.asarray((np.cumsum(first == np.arange(m)) - 1)[first])
 
@@ -154,10 +161,12 @@ def conflicts(matchings: Matchings, component_labels: ArrayLike | None = None) -
 
 
 def triangle_support(matchings: Matchings) -> NDArray[np.int64]:
-    """Count for every match the points that are matched with both its ends: the entries of W∘W² off the diagonal.
+    """Count for every match the points that are matched with both its ends.
 
-    A wrong match rarely closes a triangle, so components of the matches with support ≥ 1 fall apart where the plain
-    components are one giant.
+    The entries of W∘W² off the diagonal.
+
+    A wrong match rarely closes a triangle, so components of the matches with support ≥ 1 fall apart
+    where the plain components are one giant.
 
     Returns
     -------

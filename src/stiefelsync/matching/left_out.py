@@ -57,7 +57,9 @@ def pairs_to_drop(matchings: Matchings, objects: Iterable[str], pairs: Iterable[
 
 
 def are_among(objects: NDArray[np.integer], pairs: Ints) -> NDArray[np.bool_]:
-    """Return which rows of `objects`, (n, 2) in either order, are among these pairs, (B, 2) with the smaller first.
+    """Return which rows of `objects`, (n, 2) in either order, are among these pairs.
+
+    Of pairs, (B, 2), the smaller object comes first.
 
     Examples
     --------

@@ -42,10 +42,10 @@ Bools = NDArray[np.bool_]
 class Matchings:
     """Pairwise partial matchings P_ij among k objects, at most one-to-one within each pair.
 
-    The matches of object pair number s are rows ``pair_start[s]:pair_start[s + 1]`` of `indices`. Pairs are sorted,
-    i < j, and matches within a pair are sorted by their point in i, so that equal problems are equal arrays. All
-    arrays are read-only. Called directly, the class checks that its arguments are so and copies them; the
-    ``from_…`` methods take matches in any order.
+    The matches of object pair number s are rows ``pair_start[s]:pair_start[s + 1]`` of `indices`.
+    Pairs are sorted, i < j, and matches within a pair are sorted by their point in i, so that equal
+    problems are equal arrays. All arrays are read-only. Called directly, the class checks that its
+    arguments are so and copies them; the ``from_…`` methods take matches in any order.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Matchings:
         self._set(sizes, *layout, names, as_coordinates(self.coordinates, int(sizes.sum())), self.repair)
 
     def _set(self, *values: Any) -> Self:
-        """Fill the fields, in their order, with arrays that are canonical and belong to nobody else; count."""
+        """Fill the fields in their order and count; arrays are canonical and nobody else's."""
         named = dict(zip(_GIVEN, values, strict=True))
         counts = {
             "n_objects": len(named["sizes"]),
@@ -124,7 +124,9 @@ class Matchings:
         return self
 
     def with_records(self, records: Records | None) -> Self:
-        """Return the same matches of points that are records, with their sources and own ids, or of plain points.
+        """Return the same matches of points that are records, or of plain points.
+
+        Records have sources and ids of their own.
 
         Examples
         --------
@@ -167,14 +169,18 @@ class Matchings:
         coordinates: ArrayLike | None = None,
         one_to_many: OneToMany = "error",
     ) -> Matchings:
-        """Build from flat arrays, in any order and orientation, in O(M log M) without a Python loop over matches.
+        """Build from flat arrays, in any order and orientation.
+
+        O(M log M), without a Python loop over matches.
 
         Parameters
         ----------
         objects, points : (M, 2) int
-            Match t joins point ``points[t, 0]`` of object ``objects[t, 0]`` with ``points[t, 1]`` of ``objects[t, 1]``.
+            Match t joins point ``points[t, 0]`` of object ``objects[t, 0]`` with ``points[t, 1]``
+            of ``objects[t, 1]``.
         one_to_many : {"error", "repair"}
-            What to do when a point has two partners in one object: raise, or keep the heaviest and report (`repair`).
+            What to do when a point has two partners in one object: raise, or keep the heaviest and
+            report (`repair`).
 
         Examples
         --------
@@ -201,7 +207,9 @@ class Matchings:
         coordinates: ArrayLike | None = None,
         one_to_many: OneToMany = "error",
     ) -> Matchings:
-        """Build from global point indices, shape (M, 2), objects one after another: what `endpoints` gives back.
+        """Build from global point indices, shape (M, 2), objects one after another.
+
+        What `endpoints` gives back.
 
         Examples
         --------
@@ -228,8 +236,8 @@ class Matchings:
     ) -> Matchings:
         """Build from ``{(i, j): (K, 2) ints}``, the usual type of structure-from-motion programs.
 
-        Objects are numbered from 0; ``io.from_dict`` takes their names instead. Every row is a match: a permutation
-        *matrix* belongs to :meth:`from_blocks`.
+        Objects are numbered from 0; ``io.from_dict`` takes their names instead. Every row is a
+        match: a permutation *matrix* belongs to :meth:`from_blocks`.
 
         Examples
         --------
@@ -251,7 +259,7 @@ class Matchings:
         coordinates: ArrayLike | None = None,
         one_to_many: OneToMany = "error",
     ) -> Matchings:
-        """Build from the block matrix W = [P_ij], shape (m, m), symmetric and binary (or `weighted`).
+        """Build from the block matrix W = [P_ij], (m, m), symmetric and binary (or `weighted`).
 
         Diagonal blocks may be identity or zero.
 
@@ -277,14 +285,18 @@ class Matchings:
         coordinates: ArrayLike | None = None,
         one_to_many: OneToMany = "error",
     ) -> Matchings:
-        """Build from one matrix P_ij, shape (n_i, n_j), dense or sparse, per object pair; nonzero entries are matches.
+        """Build from one matrix P_ij, shape (n_i, n_j), dense or sparse, per object pair.
+
+        Nonzero entries are matches.
 
         Parameters
         ----------
         blocks : {(i, j): (n_i, n_j)}, or (k, k, n, n)
-            Either orientation of a pair will do; if both are given they must be each other's transpose.
+            Either orientation of a pair will do; if both are given they must be each other's
+            transpose.
         sizes : (k,) int, optional
-            Points per object; by default as the blocks say. What a tensor holds beyond them is ignored.
+            Points per object; by default as the blocks say. What a tensor holds beyond them is
+            ignored.
         weighted
             Take the entries for weights; otherwise they must be 0 or 1.
         one_to_many : {"error", "repair"}
@@ -313,20 +325,24 @@ class Matchings:
         names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
     ) -> Matchings:
-        """Build from similarities: in every pair of objects choose one-to-one matches among the scores S_ij.
+        """Build from similarities S_ij: in every pair of objects choose one-to-one matches.
 
         Parameters
         ----------
         scores : {(i, j): (n_i, n_j)}, or (k, k, n, n)
-            The larger, the more alike; of any sign, and any number of them large. -inf means impossible.
+            The larger, the more alike; of any sign, and any number of them large. -inf means
+            impossible.
         sizes : (k,) int, optional
-            Points per object; by default as the blocks say. What a tensor holds beyond them is ignored.
+            Points per object; by default as the blocks say. What a tensor holds beyond them is
+            ignored.
         threshold
             Only scores above it can become matches.
         assign : {"hungarian", "mutual"}
-            The matches of largest total gain over the threshold, or those that are the largest of row and column.
+            The matches of largest total gain over the threshold, or those that are the largest of
+            row and column.
         weighted
-            Give every match its score as weight (less the threshold where that is negative: weights are positive).
+            Give every match its score as weight (less the threshold where that is negative: weights
+            are positive).
 
         Notes
         -----
@@ -392,27 +408,31 @@ class Matchings:
         Parameters
         ----------
         table
-            A dict of columns, a frame of pandas, polars or Arrow, a relation of DuckDB, or whatever knows Arrow's
-            interface ``__arrow_c_stream__``. Splink's columns are found by name, and ``id_left,id_right,score``; ids
-            may be of any type and are kept in `records`. Scores are probabilities.
+            A dict of columns, a frame of pandas, polars or Arrow, a relation of DuckDB, or whatever
+            knows Arrow's interface ``__arrow_c_stream__``. Splink's columns are found by name, and
+            ``id_left,id_right,score``; ids may be of any type and are kept in `records`. Scores are
+            probabilities.
         columns
-            The columns to take where names do not tell: ``"id,id,score"`` or ``"source,id,source,id,score"``.
+            The columns to take where names do not tell: ``"id,id,score"`` or
+            ``"source,id,source,id,score"``.
         threshold
-            Probability below which pairs are ignored; by default 0.3 where sources are free of duplicates, else 0,
-            since an improbable pair is evidence, too.
+            Probability below which pairs are ignored; by default 0.3 where sources are free of
+            duplicates, else 0, since an improbable pair is evidence, too.
         duplicates
-            Whether sources may hold several records of one thing, or the names of those which may. By default those
-            do inside which pairs were scored, and a single source.
+            Whether sources may hold several records of one thing, or the names of those which may.
+            By default those do inside which pairs were scored, and a single source.
         sources
-            Names of the left and the right source where the table has no such columns and the ids are of two sources.
+            Names of the left and the right source where the table has no such columns and the ids
+            are of two sources.
         prefix
             What stands between source and id in the ids, where it does: Splink's ``"-__-"``.
 
         Returns
         -------
         Matchings
-            Of sources free of duplicates, each an object, with the best one-to-one choice in every pair of them; or,
-            where some may hold duplicates, of records, each an object of one point, with every pair.
+            Of sources free of duplicates, each an object, with the best one-to-one choice in every
+            pair of them; or, where some may hold duplicates, of records, each an object of one
+            point, with every pair.
 
         Examples
         --------
@@ -453,7 +473,10 @@ class Matchings:
 
     @cached_property
     def match_keys(self) -> NDArray[np.int64]:
-        """One number per match, a·m + b for global points a < b: equal for equal matches of equal sizes; shape (M,)."""
+        """One number per match, a·m + b for global points a < b.
+
+        Equal for equal matches of equal sizes; shape (M,).
+        """
         keys: NDArray[np.int64] = self.endpoints @ np.array([self.n_points, 1])
         return keys
 
@@ -469,7 +492,10 @@ class Matchings:
         return {key: self.indices[a:b] for key, a, b in zip(keys, bounds[:-1], bounds[1:], strict=True)}
 
     def pair(self, i: int, j: int) -> Int32s:
-        """Return the matches between objects i and j, shape (K, 2), first column in i; empty if there are none."""
+        """Return the matches between objects i and j, shape (K, 2), first column in i.
+
+        Empty if there are none.
+        """
         for o in (i, j):
             if not 0 <= o < self.n_objects:
                 raise InputError(f"unknown object {o}; there are {self.n_objects} objects, numbered from 0")
@@ -482,7 +508,9 @@ class Matchings:
         return {(i, j): s for s, (i, j) in enumerate(self.pair_objects.tolist())}
 
     def to_matrix(self, dtype: DTypeLike = np.float64) -> sparse.csr_array:
-        """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks; float32 or float64.
+        """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks.
+
+        Float32 or float64.
 
         Examples
         --------
@@ -497,7 +525,9 @@ class Matchings:
         return sparse.coo_array((value, (row, col)), shape=(self.n_points, self.n_points)).tocsr()
 
     def agreeing(self, labels: ArrayLike) -> Bools:
-        """Return which matches join two points of the same label, shape (M,); label -1 agrees with nothing.
+        """Return which matches join two points of the same label, shape (M,).
+
+        Label -1 agrees with nothing.
 
         Parameters
         ----------
@@ -588,7 +618,9 @@ class Matchings:
         return object.__new__(type(self))._set(sizes, *layout, names, at, None)._described(records)
 
     def only_pairs(self, which: NDArray[np.int64]) -> Self:
-        """Return all objects with the matches of some pairs only, whose numbers are given, ascending; O(those).
+        """Return all objects with the matches of some pairs only.
+
+        The numbers of these pairs are given, ascending; O(those matches).
 
         Examples
         --------

@@ -1,4 +1,7 @@
-"""How good an answer is: precision, recall, fscore against a truth; without one, the objective and the cycle error."""
+"""How good an answer is: precision, recall, fscore against a truth.
+
+Without one, the objective and the cycle error.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,12 @@ __all__ = ["CycleError", "Score", "cycle_error", "objective", "score", "triplet_
 
 Ints = NDArray[np.int64]
 
-_MAX_LISTED_TRIPLETS = 4_000_000  # object triplets that are listed one by one; beyond they are drawn
+# Object triplets that are listed one by one; beyond they are drawn.
+_MAX_LISTED_TRIPLETS = 4_000_000
 _COMPOSED_PER_CHUNK = 1_000_000  # composed matches handled at once
 _MAX_TABLE_ENTRIES = 1 << 26  # entries of a dense partner table
-_MAX_COMPOSED = {True: 20_000_000, False: 2_500_000}  # looked at by default with such a table, and without: seconds
+# Looked at by default with such a table, and without: seconds.
+_MAX_COMPOSED = {True: 20_000_000, False: 2_500_000}
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,14 @@ def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
     Parameters
     ----------
     answer, truth : (m,) int, or Matchings
-        Universe point of every point (-1 = unmatched), or matches. The names of universe points are irrelevant.
+        Universe point of every point (-1 = unmatched), or matches. The names of universe points are
+        irrelevant.
 
     Notes
     -----
-    O(m log m) for labels: a universe point seen n times stands for n(n-1)/2 matches and none of them is made. Object
-    sizes are not needed, because two points of one object never carry the same label in a valid answer.
-    Matches cost O(M log M). Weights are ignored.
+    O(m log m) for labels: a universe point seen n times stands for n(n-1)/2 matches and none of
+    them is made. Object sizes are not needed, because two points of one object never carry the same
+    label in a valid answer. Matches cost O(M log M). Weights are ignored.
 
     Examples
     --------
@@ -77,8 +83,9 @@ def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
 def objective(labels: ArrayLike, matchings: Matchings) -> float:
     """Return the objective tr(PᵀWP) of a labelling, equation (7) of the paper in terms of labels.
 
-    With P the 0/1 matrix of the labels and W the matching matrix with identity diagonal blocks this is
-    ``m + 2 · (weight of the kept matches)``; an unmatched point (label -1) counts as a universe point of its own.
+    With P the 0/1 matrix of the labels and W the matching matrix with identity diagonal blocks this
+    is ``m + 2 · (weight of the kept matches)``; an unmatched point (label -1) counts as a universe
+    point of its own.
 
     Parameters
     ----------
@@ -129,26 +136,28 @@ class CycleError:
 def cycle_error(
     matchings: Matchings, *, max_triplets: int | None = None, rng: np.random.Generator | int | None = 0
 ) -> CycleError:
-    """Measure how far matchings are from cycle consistency, P_il P_lj ⊆ P_ij for all objects i, l, j.
+    """Measure how far matchings are from cycle consistency, P_il P_lj ⊆ P_ij for all i, l, j.
 
-    A *composed* match takes a point a of object i over a point of object l to a point b of object j. The direct
-    matching between i and j *confirms* it by the match a-b, *contradicts* it by matching a or b with another point,
-    and says nothing when neither has a partner. The cycle error is contradicted / (confirmed + contradicted) over all
-    object triplets whose three pairs all have matches, each counted with every one of its objects in the middle.
-    Consistent matchings have error 0, also when they are partial.
+    A *composed* match takes a point a of object i over a point of object l to a point b of object
+    j. The direct matching between i and j *confirms* it by the match a-b, *contradicts* it by
+    matching a or b with another point, and says nothing when neither has a partner. The cycle error
+    is contradicted / (confirmed + contradicted) over all object triplets whose three pairs all have
+    matches, each counted with every one of its objects in the middle. Consistent matchings have
+    error 0, also when they are partial.
 
     Parameters
     ----------
     max_triplets
-        Look at a uniform random sample of so many triplets if there are more. By default as many as take a few
-        seconds: every triplet of 111 objects with 30 points each.
+        Look at a uniform random sample of so many triplets if there are more. By default as many as
+        take a few seconds: every triplet of 111 objects with 30 points each.
     rng
         Generator or seed of the sample.
 
     Notes
     -----
-    O(log M) per composed match, of which a triplet has about three times the matches of a pair. The standard error
-    is that of a ratio estimator with triplets as units, without finite-population correction (so rather too large).
+    O(log M) per composed match, of which a triplet has about three times the matches of a pair. The
+    standard error is that of a ratio estimator with triplets as units, without finite-population
+    correction (so rather too large).
 
     Examples
     --------
@@ -167,7 +176,8 @@ def cycle_error(
     total = judged.sum()
     value = float(contradicted.sum() / total) if total else 0.0
     error = 0.0
-    # Composed matches of one triplet hang together, so triplets are the units of the sample, not matches.
+    # Composed matches of one triplet hang together, so triplets are the units of the sample, not
+    # matches.
     if not exact and total:
         n = len(triplets)
         error = float(np.sqrt(n / (n - 1) * ((contradicted - value * judged) ** 2).sum()) / total)
@@ -177,7 +187,7 @@ def cycle_error(
 def triplet_cycles(
     matchings: Matchings, max_triplets: int, *, rng: np.random.Generator | int | None = 0
 ) -> tuple[Ints, Ints, Ints]:
-    """Return triplets of compared objects, and how many composed matches each has confirmed and contradicted.
+    """Return triplets of compared objects, and how many composed matches each confirms or not.
 
     Parameters
     ----------
@@ -189,7 +199,8 @@ def triplet_cycles(
     triplets : (T, 3) int64
         Objects i < j < l.
     confirmed, contradicted : (T,) int64
-        As for :func:`cycle_error`; every cycle counts three times, once for each of its objects in the middle.
+        As for :func:`cycle_error`; every cycle counts three times, once for each of its objects in
+        the middle.
 
     Examples
     --------
@@ -204,7 +215,7 @@ def triplet_cycles(
 def _count_cycles(
     matchings: Matchings, limit: int, rng: np.random.Generator
 ) -> tuple[Ints, bool, NDArray[np.float64], NDArray[np.float64]]:
-    """Return triplets, whether these are all, and how many composed matches each has confirmed and contradicted."""
+    """Return triplets, whether these are all, and their confirmed and contradicted matches."""
     triplets, exact = _triplets(matchings, limit, rng)
     partner = _partner_lookup(matchings)
     confirmed, contradicted = np.zeros(len(triplets)), np.zeros(len(triplets))
@@ -217,13 +228,15 @@ def _count_cycles(
 
 
 def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tuple[Ints, bool]:
-    """Return object triplets i < j < l with matches in all three pairs, shape (n, 3), and whether these are all.
+    """Return triplets i < j < l with matches in all three pairs, (n, 3), and whether all.
 
-    A wedge i < j < l, pairs (i, j) and (j, l), is closed when (i, l) is a pair too; every triplet is one closed wedge.
+    A wedge i < j < l, pairs (i, j) and (j, l), is closed when (i, l) is a pair too; every triplet
+    is one closed wedge.
     """
     pairs, k = matchings.pair_objects.astype(np.int64), matchings.n_objects
     key = pairs[:, 0] * k + pairs[:, 1]
-    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any can be drawn.
+    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any
+    # can be drawn.
     first = np.searchsorted(pairs[:, 0], np.arange(k + 1))
     ahead = np.diff(first)[pairs[:, 1]]
     ends = np.cumsum(ahead)
@@ -242,13 +255,14 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         if len(every) <= limit:
             return every, True
         return every[rng.choice(len(every), limit, replace=False)], False
-    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare among so many.
+    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare
+    # among so many.
     drawn = [closed(rng.integers(n_wedges, size=limit)) for _ in range(4)]
     return np.concatenate(drawn)[:limit], False
 
 
 def _partner_lookup(matchings: Matchings) -> Callable[[Ints, Ints], Ints]:
-    """Return a function: (points, objects) -> each point's partner in that object, as global points, -1 = none."""
+    """Return a function (points, objects) -> each point's partner there; -1 = none."""
     k = matchings.n_objects
     a, b = matchings.endpoints.T
     of = matchings.point_objects
@@ -285,7 +299,7 @@ def _parts(matchings: Matchings, ends: Ints) -> list[slice]:
 
 
 def _judge(matchings: Matchings, triplets: Ints, partner: Callable[[Ints, Ints], Ints]) -> tuple[Ints, Ints]:
-    """Return how many composed matches i → l → j each triplet (i, j, l) has confirmed, and contradicted."""
+    """Return how many composed matches i → l → j each triplet confirms, and contradicts."""
     pair = _pair_numbers(matchings, triplets[:, [0, 2]])
     start = matchings.pair_start[pair]
     length = matchings.pair_start[pair + 1] - start
@@ -298,7 +312,8 @@ def _judge(matchings: Matchings, triplets: Ints, partner: Callable[[Ints, Ints],
     b = partner(c, j)
     composed = b >= 0
     a, b, i, j, owner = a[composed], b[composed], i[composed], j[composed], owner[composed]
-    # Confirmed by the same match, contradicted by any other of either end; else nobody says anything.
+    # Confirmed by the same match, contradicted by any other of either end; else nobody says
+    # anything.
     direct = partner(a, j)
     confirmed = direct == b
     contradicted = ~confirmed & ((direct >= 0) | (partner(b, i) >= 0))

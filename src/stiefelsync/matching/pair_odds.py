@@ -1,4 +1,7 @@
-"""Which pairs of objects are of the same thing: what others think of them, and what third objects make of that."""
+"""Which pairs of objects are of the same thing.
+
+What others think of them, and what third objects make of that.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ _MOST_TRIPLETS = 2_000_000  # of objects that are looked at; beyond, a random sa
 _CERTAIN = 5.0  # log-odds that a triplet with that many cycles can be trusted with
 _LEAN = 0.1  # log-odds in favour of pairs nobody has an opinion on
 _TWICE = 0.5  # odds of a third bad pair after two
-_ROUNDS, _GROWING, _FIRST = 60, 0.7, 2.0  # of messages, the share of them in which they grow, and their sum at first
+# Of messages, the share of them in which they grow, and their sum at first.
+_ROUNDS, _GROWING, _FIRST = 60, 0.7, 2.0
 _LEAST_CHANGE = 1e-3  # of any log-odds, at which messages have settled
 _CALIBRATIONS = 5
 _SHRINKAGE = 4.0  # pairs that speak for the odds as they are given
@@ -27,35 +31,41 @@ _SURE = 30.0  # log-odds that count as certain
 
 
 def pair_odds(matchings: Matchings, prior: ArrayLike, *, rng: np.random.Generator | int | None = 0) -> Floats:
-    """Return the log-odds that the matches of every pair of objects are of the same thing, given a prior on pairs.
+    """Return the log-odds that matches of every pair of objects are of the same thing.
 
-    Things that look alike, such as the two ends of a building, give matches that are wrong and contradict nothing:
-    a way over two wrong pairs and a right one closes. Only one wrong pair among three shows, since then cycles
-    break. So every triplet of compared objects has a factor. Where its cycles close, exactly one bad pair is as good
-    as impossible, and three are half as likely as two of them; where they break, it is impossible that none
-    is bad. Impossible means ``exp(−5)``, or less strictly with fewer than five cycles, or such as disagree.
+    A prior on pairs is given.
 
-    Beliefs of pairs begin at the prior and follow messages between triplets and pairs (loopy belief propagation).
-    These grow from little to their full strength, so that many weak opinions decide before any of them is certain.
-    A prior that is too sure, too unsure or leans to one side is corrected in turn: ``a + b·prior`` is fitted to the
-    beliefs by logistic regression, shrunk to the prior.
+    Things that look alike, such as the two ends of a building, give matches that are wrong and
+    contradict nothing: a way over two wrong pairs and a right one closes. Only one wrong pair among
+    three shows, since then cycles break. So every triplet of compared objects has a factor. Where
+    its cycles close, exactly one bad pair is as good as impossible, and three are half as likely as
+    two of them; where they break, it is impossible that none is bad. Impossible means ``exp(−5)``,
+    or less strictly with fewer than five cycles, or such as disagree.
+
+    Beliefs of pairs begin at the prior and follow messages between triplets and pairs (loopy belief
+    propagation). These grow from little to their full strength, so that many weak opinions decide
+    before any of them is certain. A prior that is too sure, too unsure or leans to one side is
+    corrected in turn: ``a + b·prior`` is fitted to the beliefs by logistic regression, shrunk to
+    the prior.
 
     Parameters
     ----------
     prior : (P,) float
-        Log-odds of each pair of ``matchings.pair_objects``, as a network that compares images or a retrieval
-        system has them; 0 where nothing is known. Without any opinion pairs are good unless cycles break: cycles
-        alone do not tell look-alikes apart.
+        Log-odds of each pair of ``matchings.pair_objects``, as a network that compares images or a
+        retrieval system has them; 0 where nothing is known. Without any opinion pairs are good
+        unless cycles break: cycles alone do not tell look-alikes apart.
     rng
         For the triplets of very many objects, which are sampled.
 
     Notes
     -----
-    O(T) for each of some hundred rounds over T ≤ 2,000,000 triplets, and the cost of counting their cycles.
+    O(T) for each of some hundred rounds over T ≤ 2,000,000 triplets, and the cost of counting their
+    cycles.
 
     Examples
     --------
-    Objects 0 and 1 show one thing and 2 and 3 its twin; all match with all. The opinion on one pair is mistaken.
+    Objects 0 and 1 show one thing and 2 and 3 its twin; all match with all. The opinion on one pair
+    is mistaken.
 
     >>> from itertools import combinations
     >>> every = np.stack([np.arange(6)] * 2, axis=1)
@@ -93,9 +103,13 @@ def _numbers(matchings: Matchings, triplets: Ints) -> Ints:
 
 
 def _believe(prior: Floats, pairs: Ints, trust: Floats) -> Floats:
-    """Return the log-odds of pairs, (P,), after messages from triplets of pairs, (T, 3), trusted so far, (T,)."""
-    # How likely no, one, and three bad pairs are, two being the measure. No bad pair and three are together as likely
-    # as the ways of having two that differ by one pair: so a triplet that closes says nothing to who knows nothing.
+    """Return the log-odds of pairs, (P,), after messages from triplets of pairs, (T, 3).
+
+    How far these are trusted is given, (T,).
+    """
+    # How likely no, one, and three bad pairs are, two being the measure. No bad pair and three are
+    # together as likely as the ways of having two that differ by one pair: so a triplet that closes
+    # says nothing to who knows nothing.
     closes = np.clip(trust / _CERTAIN, 0, 1)
     none = np.where(trust > 0, (1 + _TWICE) ** closes, np.exp(np.minimum(trust, 0)))
     one, three = np.exp(np.minimum(-trust, 0)), _TWICE**closes
@@ -120,7 +134,7 @@ def _believe(prior: Floats, pairs: Ints, trust: Floats) -> Floats:
 
 
 def _calibrate(given: Floats, belief: Floats) -> tuple[float, float]:
-    """Return a and b ≥ 0 with which a + b·given is likeliest to have such beliefs, shrunk to 0 and 1."""
+    """Return a and b ≥ 0 with which a + b·given is likeliest, shrunk to 0 and 1."""
     target, x = expit(np.clip(belief, -_SURE, _SURE)), np.array([0.0, 1.0])
     for _ in range(30):  # Newton's steps
         p = expit(x[0] + x[1] * given)

@@ -1,4 +1,7 @@
-"""Whose the points of a problem are, in the words of those who gave them: sources and their own ids."""
+"""Whose the points of a problem are, in the words of those who gave them.
+
+Sources and their own ids.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ __all__ = ["Records"]
 class Records:
     """The source and the own id of every point, for problems whose points are records of tables.
 
-    A problem made from a table of scored pairs has them as :attr:`Matchings.records`. Where sources are free of
-    duplicates its objects are the sources; where records of one source may be the same thing every record is an
-    object of its own, and `source` tells which of them belong together.
+    A problem made from a table of scored pairs has them as :attr:`Matchings.records`. Where sources
+    are free of duplicates its objects are the sources; where records of one source may be the same
+    thing every record is an object of its own, and `source` tells which of them belong together.
 
     Attributes
     ----------
@@ -54,11 +57,14 @@ class Records:
 
     @property
     def apart(self) -> NDArray[np.int64]:
-        """The number of its source for every record that no other of that source may join, else -1; shape (m,)."""
+        """The number of its source for every record that no other of that source may join, else -1.
+
+        Shape (m,).
+        """
         return np.where(self.duplicate_free[self.source], self.source, -1)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return ``source_dataset`` (where sources have names) and ``unique_id`` of every record."""
+        """Return ``source_dataset``, where sources have names, and ``unique_id`` of each record."""
         named: dict[str, NDArray[Any]] = {}
         if self.sources != ("",):
             named["source_dataset"] = np.array(self.sources, dtype=object)[self.source]

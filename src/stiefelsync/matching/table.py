@@ -1,4 +1,7 @@
-"""Tables of scored pairs of records, of any library: columns found by name, ids kept, sources told apart."""
+"""Tables of scored pairs of records, of any library.
+
+Columns found by name, ids kept, sources told apart.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ __all__ = ["DOUBTFUL", "EdgeColumns", "columns_of", "edge_columns", "from_table"
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Probability above which a pair may become a match where sources are clean: cycles remove what is wrong, and .2 to .3
-# was better than .5 nearly everywhere it was measured.
+# Probability above which a pair may become a match where sources are clean: cycles remove what is
+# wrong, and .2 to .3 was better than .5 nearly everywhere it was measured.
 DOUBTFUL = 0.3
 _MIN_WEIGHT = 1e-9  # a weight is positive, and a pair of probability 0 is evidence all the same
 
@@ -39,7 +42,10 @@ HEADERS = (
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """Which columns of a table of scored pairs hold what; `source` is None where ids alone tell records apart."""
+    """Which columns of a table of scored pairs hold what.
+
+    `source` is None where ids alone tell records apart.
+    """
 
     id: tuple[str, str]
     score: str
@@ -64,7 +70,8 @@ def edge_columns(names: Iterable[str], told: str | Sequence[str] | None = None) 
     names
         Of all columns.
     told
-        The names to take, with commas between or listed: ``id,id,score`` or ``source,id,source,id,score``.
+        The names to take, with commas between or listed: ``id,id,score`` or
+        ``source,id,source,id,score``.
 
     Examples
     --------
@@ -110,7 +117,9 @@ def _pair(by_name: Mapping[str, str], names: tuple[str, str]) -> tuple[str, str]
 
 
 def columns_of(table: Any) -> dict[str, Any]:
-    """Return the columns of a table by name: of a dict, or a frame of any library that knows Arrow's interface.
+    """Return the columns of a table by name.
+
+    Of a dict, or a frame of any library that knows Arrow's interface.
 
     Examples
     --------
@@ -269,7 +278,10 @@ def _numbers(column: Any) -> Floats | None:
 def _records(
     table: Mapping[str, Any], columns: EdgeColumns, sources: str | Sequence[str] | None, prefix: str | None
 ) -> tuple[Records, Ints]:
-    """Return the records mentioned, sorted by source and id, and the two of every row; shape (M, 2)."""
+    """Return the records mentioned, sorted by source and id, and the two of every row.
+
+    Shape (M, 2).
+    """
     values, ids = _factorised([table[name] for name in columns.id], columns.id)
     told = [name.strip() for name in sources.split(",")] if isinstance(sources, str) else list(sources or ())
     if columns.source is not None:
@@ -302,7 +314,10 @@ def _records(
 
 
 def _prefixed(values: NDArray[Any], prefix: str, ids: Ints) -> tuple[list[str], NDArray[Any], Ints]:
-    """Split ids such as "shop-__-17" at the first `prefix`; return the sources, the ids, and the source of each id."""
+    """Split ids such as "shop-__-17" at the first `prefix`.
+
+    Return the sources, the ids, and the source of each id.
+    """
     parts = [str(value).partition(prefix) for value in values.tolist()]
     for n, (_, mark, own) in enumerate(parts):
         if not mark or not own:
@@ -320,7 +335,10 @@ def _shown(value: Any) -> str:
 
 
 def _factorised(two: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[Any], Ints]:
-    """Return the different values of two columns, sorted where they can be, and the codes of both; shape (M, 2)."""
+    """Return the different values of two columns, sorted where they can be, and the codes of both.
+
+    Shape (M, 2).
+    """
     if all(hasattr(column, "combine_chunks") for column in two):
         values, codes = _factorised_arrow(two)
     else:
@@ -380,7 +398,9 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
 
 
 def _duplicate_free(records: Records, scored: Ints, duplicates: bool | str | Sequence[str] | None) -> NDArray[np.bool_]:
-    """Return which sources hold everything once, as was said, or as it looks: where no pair inside was scored.
+    """Return which sources hold everything once, as was said, or as it looks.
+
+    Where no pair inside was scored.
 
     Parameters
     ----------
@@ -408,7 +428,10 @@ def _duplicate_free(records: Records, scored: Ints, duplicates: bool | str | Seq
 
 
 def _one_to_one(ends: Ints, probability: Floats, records: Records, threshold: float) -> NDArray[np.bool_]:
-    """Return which pairs become matches of clean sources: in every pair of sources the best assignment."""
+    """Return which pairs become matches of clean sources.
+
+    In every pair of sources the best assignment.
+    """
     chosen = np.zeros(len(ends), dtype=bool)
     i, j = records.source[ends].T
     liable = np.flatnonzero((probability >= threshold) & (i != j))

@@ -18,14 +18,19 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["UniverseEstimate", "estimate_universe"]
 
 _CLEAR_GAP = 3.0  # a gap is clear when it is so many times the next largest
-_SOUGHT = 1.25  # a gap is sought up to this multiple of the eigenvalues' sum, which rather exceeds d
+# A gap is sought up to this multiple of the eigenvalues' sum, which rather exceeds d.
+_SOUGHT = 1.25
 _MARGIN = 1.1  # too small a universe cannot be repaired, too large a one can
 _MAX_DENSE_POINTS = 1_000  # points of a component up to which all its eigenvalues are computed
-_SHORT = 0.98  # a count by eigenvalues below this share of their sum has taken look-alikes for one point
+# A count by eigenvalues below this share of their sum has taken look-alikes for one point.
+_SHORT = 0.98
 _SAMPLED_OBJECTS = 128  # objects, evenly spaced, that say who is seen beyond comparisons
-_FEW_MISSING = 1.1  # up to here s and the spread of degrees are so near 1 that eigenvalues still count
+# Up to here s and the spread of degrees are so near 1 that eigenvalues still count.
+_FEW_MISSING = 1.1
 _EVERYWHERE = 0.9  # above this r is 1 but for chance
-_FALL = 2  # third objects lie between far ones but beside near ones, so that r falls about half as fast as sight does
+# Third objects lie between far ones but beside near ones, so that r falls about half as fast as
+# sight does.
+_FALL = 2
 _SURE_IN_DEVIATIONS = 4.0  # standard deviations by which degrees must differ more than chance
 
 Floats = NDArray[np.float64]
@@ -55,26 +60,32 @@ class UniverseEstimate:
 
 
 def estimate_universe(matchings: Matchings) -> UniverseEstimate:
-    """Estimate the universe size d from the pairs of objects that were compared, those that share a match.
+    """Estimate the universe size d from the pairs of objects that were compared.
 
-    Connected components are counted separately. One without a conflict is a single universe point. For one with
-    conflicts let λ_1 ≥ λ_2 ≥ … be the eigenvalues of D^-½ W D^-½ (one minus those of the normalised Laplacian), D the
-    row sums of W. If all objects were compared and there is no noise, d of them are 1 and the others 0, so a clear gap
-    after λ_c says d = c. Without a clear gap the sum of all of them, ``tr D^-½ W D^-½ = Σ_a 1 / D_aa``, still says d:
-    a universe point that n points show has n rows of degree n. Wrong matches move eigenvalues but hardly their sum, and
-    missing matches make it larger. Ten per cent are then added. Two things are allowed for:
+    Those were compared that share a match.
 
-    * Objects that were not compared. A point is expected in s times as many objects as it was compared with and is
-      seen in, D_aa = 1 + s·(number of matches). s follows from r, the rate at which third objects see a point in two
-      objects that were not compared, relative to two that were: r = 1 where everybody may see everything, and less
-      where a point is only seen near by. Objects t comparisons away count r^(t−1).
-    * Points that are seen by very different numbers of objects. Wrong matches even the degrees out; their spread,
-      divided by the share of right matches (from the triangles that matches close), is put back.
+    Connected components are counted separately. One without a conflict is a single universe point.
+    For one with conflicts let λ_1 ≥ λ_2 ≥ … be the eigenvalues of D^-½ W D^-½ (one minus those of
+    the normalised Laplacian), D the row sums of W. If all objects were compared and there is no
+    noise, d of them are 1 and the others 0, so a clear gap after λ_c says d = c. Without a clear
+    gap the sum of all of them, ``tr D^-½ W D^-½ = Σ_a 1 / D_aa``, still says d: a universe point
+    that n points show has n rows of degree n. Wrong matches move eigenvalues but hardly their sum,
+    and missing matches make it larger. Ten per cent are then added. Two things are allowed for:
+
+    * Objects that were not compared. A point is expected in s times as many objects as it was
+      compared with and is seen in, D_aa = 1 + s·(number of matches). s follows from r, the rate at
+      which third objects see a point in two objects that were not compared, relative to two that
+      were: r = 1 where everybody may see everything, and less where a point is only seen near by.
+      Objects t comparisons away count r^(t−1).
+    * Points that are seen by very different numbers of objects. Wrong matches even the degrees out;
+      their spread, divided by the share of right matches (from the triangles that matches close),
+      is put back.
 
     Notes
     -----
-    O(M) besides the eigenvalues, which only components of at most 1,000 points get, at O(n³), and the triangles, O(Σ
-    deg²), which are only counted if degrees differ by more than chance. Weights are ignored.
+    O(M) besides the eigenvalues, which only components of at most 1,000 points get, at O(n³), and
+    the triangles, O(Σ deg²), which are only counted if degrees differ by more than chance. Weights
+    are ignored.
 
     Examples
     --------
@@ -91,7 +102,8 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     partners = np.diff(compared.indptr)
     complete = bool((partners[matchings.sizes > 0] == np.count_nonzero(matchings.sizes) - 1).all())
     beyond = 1.0 if complete else _beyond(matchings, compared)
-    # The trace of every component, corrected for who was not compared and for how unevenly points are seen.
+    # The trace of every component, corrected for who was not compared and for how unevenly points
+    # are seen.
     share = _shares(matchings, matches, partners, beyond)
     trace = np.bincount(component, weights=share, minlength=n)
     spread = _spread(matchings, matches, partners)
@@ -103,7 +115,8 @@ def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     for c in found.which:
         here = slice(start[c], start[c + 1])
         least = int(np.bincount(matchings.point_objects[order[here]]).max())
-        # A clear gap counts exactly; else the trace, which wrong matches hardly change, is taken and a margin added.
+        # A clear gap counts exactly; else the trace, which wrong matches hardly change, is taken
+        # and a margin added.
         count = None if W is None else _count(W, here, least, float(trace[c]))
         if count is None:
             vague += max(trace[c] * spread, least)
@@ -134,17 +147,18 @@ def _shares(matchings: Matchings, matches: Ints, partners: Ints, beyond: float) 
 
 def _compared(matchings: Matchings) -> Any:
     """Return the 0/1 matrix of compared objects, CSR of shape (k, k)."""
-    i, j = matchings.pair_objects.T.astype(np.int32)  # the only kind that SciPy before 1.15 accepts for shortest paths
+    # The only kind that SciPy before 1.15 accepts for shortest paths.
+    i, j = matchings.pair_objects.T.astype(np.int32)
     k = matchings.n_objects
     return sparse.csr_array((np.ones(2 * len(i)), (np.append(i, j), np.append(j, i))), shape=(k, k))
 
 
 def _beyond(matchings: Matchings, compared: Any) -> float:
-    """Return s: in how many objects a point is expected, per object that was compared with its own and sees it.
+    """Return s: in how many objects a point is expected, per compared one that sees it.
 
-    Point b of a third object is matched in both i and l or not. How often it is, among all points of objects that were
-    compared with i and l, is the rate of the pair (i, l). The rate of pairs that were not compared over that of pairs
-    that were is r.
+    Point b of a third object is matched in both i and l or not. How often it is, among all points
+    of objects that were compared with i and l, is the rate of the pair (i, l). The rate of pairs
+    that were not compared over that of pairs that were is r.
     """
     m, k = matchings.n_points, matchings.n_objects
     a, b = matchings.endpoints.T
@@ -169,12 +183,15 @@ def _beyond(matchings: Matchings, compared: Any) -> float:
 
 
 def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
-    """Return the factor by which the sum of 1 / degree grows when the degrees' spread is put back, 1 if it is chance.
+    """Return by which factor the sum of 1 / degree grows when the degrees' spread is put back.
 
-    The share x of compared objects that see a point is taken to be beta distributed over all points, with the mean and
-    the variance beyond chance observed, the latter divided by the square of the share of right matches. Points are seen
-    in proportion to x: where it is Beta(α, β) over universe points it is Beta(α + 1, β) over points. So the first
-    parameter is 1 at least, without which the few points that hardly anybody sees would count for too much.
+    It is 1 if their spread is chance.
+
+    The share x of compared objects that see a point is taken to be beta distributed over all
+    points, with the mean and the variance beyond chance observed, the latter divided by the square
+    of the share of right matches. Points are seen in proportion to x: where it is Beta(α, β) over
+    universe points it is Beta(α + 1, β) over points. So the first parameter is 1 at least, without
+    which the few points that hardly anybody sees would count for too much.
     """
     n = partners[matchings.point_objects].astype(np.float64)
     used = n > 1
@@ -191,7 +208,10 @@ def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
     size = float(n.mean()) + 1
 
     def inverse(variance: float) -> float:
-        """Mean of 1 / (1 + binomial(size - 1, x)), x beta distributed: of (1 - (1 - x)^size) / (size·x)."""
+        """Mean of 1 / (1 + binomial(size - 1, x)), x beta distributed.
+
+        Of (1 - (1 - x)^size) / (size·x).
+        """
         kappa = max(mean * (1 - mean) / variance - 1, 1 / mean)
         grid = betaincinv(kappa * mean, kappa * (1 - mean), (np.arange(400) + 0.5) / 400).clip(1e-9, 1)
         return float(np.mean((1 - (1 - grid) ** size) / (size * grid)))
@@ -200,7 +220,10 @@ def _spread(matchings: Matchings, matches: Ints, partners: Ints) -> float:
 
 
 def _closure(matchings: Matchings) -> float:
-    """Return the share of two matches in a row, between three objects all compared, that a third match closes."""
+    """Return the share of two matches in a row that a third match closes.
+
+    All three objects were compared.
+    """
     a, b = matchings.endpoints.T
     owner = matchings.point_objects.astype(np.int64)
     m, k = matchings.n_points, matchings.n_objects
@@ -210,7 +233,10 @@ def _closure(matchings: Matchings) -> float:
 
 
 def _count(W: Any, here: slice, least: int, trace: float) -> int | None:
-    """Return the number of universe points in one conflicted component, those rows of W, or None if not clear."""
+    """Return the number of universe points in one conflicted component, None if not clear.
+
+    The component is the rows `here` of W.
+    """
     if trace <= least + 0.5:
         # The sum rather exceeds d, and d is at least the number of points one object has here.
         return least

@@ -1,1 +1,4 @@
-"""What coordinates say about matches: grids, neighbours, third objects, finer positions, keypoints found twice."""
+"""What coordinates say about matches.
+
+Grids, neighbours, third objects, finer positions, keypoints found twice.
+"""

@@ -1,4 +1,7 @@
-"""Which matches, and which pairs of objects, deserve doubt: third objects and neighbours as witnesses."""
+"""Which matches, and which pairs of objects, deserve doubt.
+
+Third objects and neighbours as witnesses.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,19 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 HOPELESS = 0.15
-"""A pair of objects is hopeless if more than this share of what is left of it is wrong by estimate."""
+"""A pair of objects is hopeless if more than this share of what is left of it is wrong."""
 CLEAN = 1 / 150
 """Estimated share of wrong matches among those kept, below which single ones are not doubted."""
 LOSS = 0.03
 """Share of the matches kept that doubts may cost in right ones, by estimate."""
 # Wrong matches that no cycle contradicts, for one that is contradicted: docs/evidence/poses.md.
 _UNCAUGHT_PER_CAUGHT = 9.0
-_MIN_JUDGED_MATCHES = 100  # matches that cycles could contradict, below which their rates say nothing
+# Matches that cycles could contradict, below which their rates say nothing.
+_MIN_JUDGED_MATCHES = 100
 _QUANTILES_OF_SUPPORT = (0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 _CELLS_TO_SORT = 4096  # of support, to sort few
-_PRIOR_CONTRADICTIONS = 1.0  # contradictions added to those found and those expected, so that few matches say little
+# Contradictions added to those found and those expected, so that few matches say little.
+_PRIOR_CONTRADICTIONS = 1.0
 _MAX_MATCHES = 2**30  # matches whose ends 32 bits can count
 
 
@@ -61,13 +66,15 @@ class Doubt:
     Attributes
     ----------
     matches : (M,) bool
-        Matches among those kept whose odds of being wrong exceed 1 / harm, and all of hopeless pairs.
+        Matches among those kept whose odds of being wrong exceed 1 / harm, and all of hopeless
+        pairs.
     odds : (M,) float64
         Odds of being wrong, infinite for matches that are not kept.
     wrong : (P,) float64
         Estimated share of wrong matches of every pair, those not kept among them.
     hopeless : (P,) bool
-        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches, and which are not needed.
+        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches, and which
+        are not needed.
     """
 
     matches: Bools
@@ -92,8 +99,8 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
 
     Examples
     --------
-    Points of four objects; the match between the objects 0 and 1 closes a triangle with object 2, and object 3 knows
-    only the point of object 0.
+    Points of four objects; the match between the objects 0 and 1 closes a triangle with object 2,
+    and object 3 knows only the point of object 0.
 
     >>> problem = Matchings.from_pairs(
     ...     {(0, 1): [[0, 0]], (0, 2): [[0, 0]], (1, 2): [[0, 0]], (0, 3): [[0, 0]], (1, 3): [[1, 1]]}, [1, 2, 1, 2]
@@ -115,48 +122,52 @@ def witnesses(matchings: Matchings, kept: Bools | None = None, asked: Bools | No
 
 
 def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1.0, estimates: bool = True) -> Doubt:
-    """Estimate how likely every match is wrong, from how often matches like it contradict the others.
+    """Estimate how likely every match is wrong: how often those like it contradict others.
 
-    Wrong matches are found by contradiction, and only some of them: a wrong match into a point that no other match
-    knows contradicts nothing. Let ρ(s) be the odds of contradiction among matches of support s between points with
-    other matches, made to fall with s, and ρ(∞) those of well-supported matches, which are right. Let λ be how many
-    times more of a pair's matches are contradicted than their supports make expect. For u wrong matches left per
-    one found, and T third objects that confirm a match, each of which halves them, its odds of being wrong are::
+    Wrong matches are found by contradiction, and only some of them: a wrong match into a point that
+    no other match knows contradicts nothing. Let ρ(s) be the odds of contradiction among matches of
+    support s between points with other matches, made to fall with s, and ρ(∞) those of
+    well-supported matches, which are right. Let λ be how many times more of a pair's matches are
+    contradicted than their supports make expect. For u wrong matches left per one found, and T
+    third objects that confirm a match, each of which halves them, its odds of being wrong are::
 
         u · (ρ(s) - ρ(∞)) · λ / 2^T
 
-    Matches with odds above ``1 / harm`` are doubtful. Those that no third object could confirm are left alone: they
-    contradict nothing and mappers ignore them. Where few wrong ones are left, only hopeless pairs are doubted: those
-    of which too many matches are wrong even without the doubtful ones. A pair without which objects fall apart or lose
-    most of their matched points is hopeless only if most of it is wrong
-    (:func:`~stiefelsync.positions.need.expendable`). Of the right matches doubts cost `LOSS` at most, by these odds:
-    whole pairs go first, the worst before the others, then single matches, the likeliest to be wrong first.
+    Matches with odds above ``1 / harm`` are doubtful. Those that no third object could confirm are
+    left alone: they contradict nothing and mappers ignore them. Where few wrong ones are left, only
+    hopeless pairs are doubted: those of which too many matches are wrong even without the doubtful
+    ones. A pair without which objects fall apart or lose most of their matched points is hopeless
+    only if most of it is wrong (:func:`~stiefelsync.positions.need.expendable`). Of the right
+    matches doubts cost `LOSS` at most, by these odds: whole pairs go first, the worst before the
+    others, then single matches, the likeliest to be wrong first.
 
     Parameters
     ----------
     matchings
         All matches.
     kept : (M,) bool
-        Those that agree with tracks, or with whatever else was made of them, up to copies of keypoints
-        (:func:`~stiefelsync.positions.same_keypoint.lead_to_copies`): others count as mistakes.
+        Those that agree with tracks, or with whatever else was made of them, up to copies of
+        keypoints (:func:`~stiefelsync.positions.same_keypoint.lead_to_copies`): others count as
+        mistakes.
     support : (M,) float64
-        Of :func:`~stiefelsync.positions.neighbours.neighbour_support`; NaN where unknown: such matches are not
-        doubted.
+        Of :func:`~stiefelsync.positions.neighbours.neighbour_support`; NaN where unknown: such
+        matches are not doubted.
     harm
         How many right matches it is worth losing to remove a wrong one.
     estimates
-        Whether odds and shares are wanted, too. Else third objects are asked only where what they say decides on
-        doubts, which are the same; T counts as 0 elsewhere, and odds and shares are upper bounds.
+        Whether odds and shares are wanted, too. Else third objects are asked only where what they
+        say decides on doubts, which are the same; T counts as 0 elsewhere, and odds and shares are
+        upper bounds.
 
     Notes
     -----
-    Cost of :func:`witnesses`, who are never asked where nothing would be doubted whatever they said.
-    With fewer than 100 matches that cycles could contradict nothing is doubted.
+    Cost of :func:`witnesses`, who are never asked where nothing would be doubted whatever they
+    said. With fewer than 100 matches that cycles could contradict nothing is doubted.
 
     Examples
     --------
-    Four objects that see the same 40 points; the matches of ten other points have little support, and most of them
-    were contradicted.
+    Four objects that see the same 40 points; the matches of ten other points have little support,
+    and most of them were contradicted.
 
     >>> right = np.tile(np.append(np.arange(40), np.full(10, -1)), 4)
     >>> problem = Matchings.from_labels(right, [50] * 4)
@@ -173,8 +184,9 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     kept, support = np.ascontiguousarray(kept, np.bool_), np.ascontiguousarray(support, np.float64)
     rates, judged = _rates(matchings, kept, support), np.zeros(len(kept), dtype=bool)
     odds = np.where(kept, 0.0, np.inf) if rates is None else _odds(matchings, kept, *rates)
-    # Third objects only lower odds. So the costly question is put only where the answer can decide: first to what may
-    # be doubtful, then to all others if it is open whether enough wrong matches are left to doubt single ones.
+    # Third objects only lower odds. So the costly question is put only where the answer can decide:
+    # first to what may be doubtful, then to all others if it is open whether enough wrong matches
+    # are left to doubt single ones.
     if (decisive := _decisive(matchings, kept, odds, harm)) is not None:
         which = odds > 0 if estimates else decisive
         judged = _ask(matchings, kept, support, odds, which)
@@ -184,7 +196,8 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
             judged |= _ask(matchings, kept, support, odds, ~which & (odds > 0))
             most = _wrong(matchings, odds, kept)[0].sum()
         judged &= most >= clean
-    # A pair is judged by what would be left of it without the matches that are more likely wrong than right.
+    # A pair is judged by what would be left of it without the matches that are more likely wrong
+    # than right.
     left = _mean(matchings, odds, kept & ~(judged & (odds > 1)))
     hopeless = expendable(matchings, kept, left, left > HOPELESS)
     doubtful, hopeless = _affordable(matchings, odds, kept, judged & kept & (odds * harm > 1), left, hopeless)
@@ -194,9 +207,13 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
 def _affordable(
     matchings: Matchings, odds: Floats, kept: Bools, doubtful: Bools, wrong: Floats, hopeless: Bools
 ) -> tuple[Bools, Bools]:
-    """Return which matches to doubt and which pairs as a whole, so that few right ones are lost; (M,) and (P,)."""
+    """Return which matches to doubt and which pairs as a whole, so that few right ones are lost.
+
+    (M,) and (P,).
+    """
     budget = LOSS * np.count_nonzero(kept)
-    # Whole pairs first: the programs that reconstruct scenes suffer more from them than from single matches.
+    # Whole pairs first: the programs that reconstruct scenes suffer more from them than from single
+    # matches.
     lost, counts = _wrong(matchings, odds, kept)
     worst = np.flatnonzero(hopeless)[np.argsort(-wrong[hopeless], kind="stable")]
     spent = np.cumsum((counts - lost)[worst])
@@ -212,10 +229,12 @@ def _affordable(
 
 
 def _decisive(matchings: Matchings, kept: Bools, odds: Floats, harm: float) -> Bools | None:
-    """Return which matches to ask third objects about, who only lower these odds; None if nothing could be doubted.
+    """Return which matches to ask third objects about, who only lower these odds.
 
-    They are those that might be doubtful, all of pairs that might be hopeless, and those of most weight for whether few
-    wrong ones are left.
+    None if nothing could be doubted.
+
+    They are those that might be doubtful, all of pairs that might be hopeless, and those of most
+    weight for whether few wrong ones are left.
     """
     wrong, counts = _wrong(matchings, odds, kept)
     hopeless = wrong > HOPELESS * counts
@@ -226,7 +245,10 @@ def _decisive(matchings: Matchings, kept: Bools, odds: Floats, harm: float) -> B
 
 
 def _ask(matchings: Matchings, kept: Bools, support: Floats, odds: Floats, which: Bools) -> Bools:
-    """Lower the odds of some matches by the third objects that confirm them; return which of them any could, (M,)."""
+    """Lower the odds of some matches by the third objects that confirm them.
+
+    Return which of them any could, (M,).
+    """
     # Beyond a thousand that is zero, and infinite odds times zero.
     asked, lower = witnesses(matchings, kept, which), 0.5 ** np.arange(1001)
     call("lower_odds", len(odds), asked.agree, 1000, lower, odds)
@@ -234,13 +256,13 @@ def _ask(matchings: Matchings, kept: Bools, support: Floats, odds: Floats, which
 
 
 def _mean(matchings: Matchings, odds: Floats, which: Bools) -> Floats:
-    """Return the share of some of every pair's matches that is wrong by these odds, 0 where there is none; (P,)."""
+    """Return the share of wrong ones among some of every pair's matches, 0 without any; (P,)."""
     wrong, counts = _wrong(matchings, odds, which)
     return wrong / np.maximum(counts, 1)
 
 
 def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, Ints]:
-    """Return how many of some of every pair's matches are wrong by these odds, and how many they are; both (P,)."""
+    """Return how many of some of every pair's matches are wrong, and how many they are; (P,)."""
     P = len(matchings.pair_objects)
     sums, counts = np.zeros(P), np.zeros(P, dtype=np.int64)
     call("sum_probabilities", P, matchings.pair_start, odds, which, sums, counts)
@@ -248,7 +270,7 @@ def _wrong(matchings: Matchings, odds: Floats, which: Bools) -> tuple[Floats, In
 
 
 def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surprise: Floats) -> Floats:
-    """Return the odds of every match of being wrong if no third object speaks, infinite if not kept; shape (M,)."""
+    """Return the odds of being wrong if no third object speaks, infinite if not kept; (M,)."""
     odds = np.empty(len(kept))
     left = _UNCAUGHT_PER_CAUGHT * rates
     call("spread_odds", len(surprise), matchings.pair_start, level, left, surprise, kept, odds)
@@ -256,9 +278,12 @@ def _odds(matchings: Matchings, kept: Bools, level: Levels, rates: Floats, surpr
 
 
 def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, Floats, Floats] | None:
-    """Return the level of every match's support, (M,), ρ(s) - ρ(∞) of every level, and λ, (P,); None if too few speak.
+    """Return the level of every match's support, (M,), ρ(s) - ρ(∞) of every level, and λ, (P,).
 
-    The last level but one is that of no support at all, the last that of matches whose support is unknown.
+    None if too few speak.
+
+    The last level but one is that of no support at all, the last that of matches whose support is
+    unknown.
     """
     speak = _others(matchings, kept)
     speak &= np.isfinite(support) & (support > 0)
@@ -268,10 +293,12 @@ def _rates(matchings: Matchings, kept: Bools, support: Floats) -> tuple[Levels, 
     borders = np.unique(_quantiles(support.compress(speak & kept)))
     n = len(borders) + 1
     level, counts = _graded(support, borders, speak, kept)
-    # ρ(s) − ρ(∞): well-supported matches are taken for right, so their rate is that of contradictions by others.
+    # ρ(s) − ρ(∞): well-supported matches are taken for right, so their rate is that of
+    # contradictions by others.
     odds = _contradicted(counts[:n, 1, 1], counts[:n, 1].sum(axis=1))
     odds = np.maximum(odds / (1 - odds) - odds[-1] / (1 - odds[-1]), 0)
-    # λ compares what a pair has lost with what the supports of its matches make expect, over all pairs alike.
+    # λ compares what a pair has lost with what the supports of its matches make expect, over all
+    # pairs alike.
     expected = _contradicted(counts[:n, :, 1].sum(axis=1), counts[:n].sum(axis=(1, 2)))
     still = counts[n, 0, 1] / max(counts[n, 0].sum(), 1)
     due = _due(matchings, level, np.append(expected, [still, 0.0]))
@@ -289,7 +316,9 @@ def _due(matchings: Matchings, level: Levels, expected: Floats) -> Floats:
 
 
 def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tuple[Levels, Ints]:
-    """Return the levels, (M,), between n - 1 borders, n if without support, n + 1 if unknown, and how many there are.
+    """Return the levels of support, (M,), and how many matches there are of each.
+
+    Levels lie between n - 1 borders; n is that of no support, n + 1 that of an unknown one.
 
     These counts, (n + 2, 2, 2), are by level, whether a match speaks, and whether it is not kept.
     """
@@ -300,7 +329,10 @@ def _graded(support: Floats, borders: Floats, speak: Bools, kept: Bools) -> tupl
 
 
 def _quantiles(support: Floats) -> Floats:
-    """Return `_QUANTILES_OF_SUPPORT` as ``np.quantile`` does; only those near one are sorted, in cells of [0, 1]."""
+    """Return `_QUANTILES_OF_SUPPORT` as ``np.quantile`` does.
+
+    Only those near one are sorted, in cells of [0, 1].
+    """
     place = np.array(_QUANTILES_OF_SUPPORT) * (len(support) - 1)
     low = place.astype(np.int64)
     cell = (np.minimum(support, 1) * _CELLS_TO_SORT).astype(np.int16)
@@ -315,14 +347,16 @@ def _quantiles(support: Floats) -> Floats:
 
 
 def _others(matchings: Matchings, kept: Bools) -> Bools:
-    """Return which matches join two points that both have other matches among those kept, shape (M,)."""
+    """Return which matches join two points that both have other matches kept; shape (M,)."""
     others, degree = np.empty(len(kept), dtype=bool), np.zeros(matchings.n_points, dtype=np.int32)
     call("have_others", len(kept), matchings.endpoints, kept, degree, others)
     return others
 
 
 def _contradicted(lost: Ints, all_: Ints) -> Floats:
-    """Return the share of matches of every level that are lost, made to fall from level to level; all shape (n,).
+    """Return the share of matches of every level that are lost, made to fall from level to level.
+
+    All shape (n,).
 
     Neighbouring levels that rise are pooled, which is isotonic regression.
     """

@@ -1,4 +1,7 @@
-"""Keypoints that a detector found twice: points of one object so close that they are one, as far as matches say so."""
+"""Keypoints that a detector found twice.
+
+Points of one object so close that they are one, as far as matches say so.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ Ints = NDArray[np.int64]
 
 
 def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, distance: float) -> Ints:
-    """Return for every point the point that stands for it and others of its object that are the same.
+    """Return for every point the one that stands for it and others that are the same.
 
-    Points are visited in order; one that no earlier point stands for, stands for itself and for every later free point
-    that a chain of matches connects with it and that is no farther than `distance` from it and from all it stands for
-    already. So what is taken for one lies within `distance`, pair by pair. Points that no chain of matches joins stay
-    apart however close they are. COLMAP's global mapper tolerates points of a track up to 10 pixels apart.
+    Points are visited in order; one that no earlier point stands for, stands for itself and for
+    every later free point that a chain of matches connects with it and that is no farther than
+    `distance` from it and from all it stands for already. So what is taken for one lies within
+    `distance`, pair by pair. Points that no chain of matches joins stay apart however close they
+    are. COLMAP's global mapper tolerates points of a track up to 10 pixels apart.
 
     Parameters
     ----------
@@ -42,7 +46,8 @@ def representatives(coordinates: NDArray[Any], sizes: NDArray[Any], ends: Ints, 
 
     Notes
     -----
-    O(m log m + M + p·g), p being the pairs closer than `distance` and g the most points that one stands for.
+    O(m log m + M + p·g), p being the pairs closer than `distance` and g the most points that one
+    stands for.
 
     Examples
     --------

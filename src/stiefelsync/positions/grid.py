@@ -21,10 +21,10 @@ _POINTS_PER_CHUNK = 8_000  # arrays that stay in the cache
 
 
 def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the cell of the grid that the positions of every object lie on, 0 where they lie on none; shape (k,).
+    """Return the cell of the grid that positions of every object lie on, 0 for none; (k,).
 
-    Matchers without a detector often give the centres of cells of 8 pixels. Then all differences between coordinates
-    are multiples of that.
+    Matchers without a detector often give the centres of cells of 8 pixels. Then all differences
+    between coordinates are multiples of that.
 
     Parameters
     ----------
@@ -34,8 +34,9 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
     Notes
     -----
-    O(m log m). The cell is the commonest difference of neighbouring coordinates, if at least 95 % of the coordinates
-    are whole multiples of it away from the first (to within a hundredth) and there are 20 points or more.
+    O(m log m). The cell is the commonest difference of neighbouring coordinates, if at least 95 %
+    of the coordinates are whole multiples of it away from the first (to within a hundredth) and
+    there are 20 points or more.
 
     Examples
     --------
@@ -53,14 +54,18 @@ def resolution(coordinates: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     for a, b in pairwise([*chunks, len(enough)]):
         x, y = some[start[a] : start[b]].T
         first = start[a : b + 1] - start[a]
-        # Both coordinates must lie on a grid, and of two different ones the finer is taken: 0 says that one does not.
+        # Both coordinates must lie on a grid, and of two different ones the finer is taken: 0 says
+        # that one does not.
         found = _steps(x, first)
         cell[enough[a:b]] = np.minimum(found, _steps(y, first)) if found.any() else 0.0
     return cell
 
 
 def _steps(column: NDArray[Any], start: Ints) -> NDArray[np.float64]:
-    """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0; shape (g,)."""
+    """Return the cell of coordinates, (n,), group after group from `start`, (g + 1,), or 0.
+
+    Shape (g,).
+    """
     found = np.empty(len(start) - 1)
     values = _sorted(column, start).astype(np.float64)
     call("find_cells", len(found), start, values, _TOLERANCE_IN_CELLS, _MIN_SHARE_ON_GRID, found)

@@ -1,4 +1,4 @@
-"""What a pair of objects is for: pairs without which objects fall apart, or lose most of their matched points."""
+"""What a pair of objects is for: without some, objects fall apart or lose most points."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ __all__ = ["expendable"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_FEWEST = 15  # matches of a pair of images, below which programs that reconstruct scenes do not use it
-_MOST = 0.5  # share of an object's matched points that pairs may take with them when they are dropped
+# Matches of a pair of images, below which programs that reconstruct scenes do not use it.
+_FEWEST = 15
+# Share of an object's matched points that pairs may take with them when they are dropped.
+_MOST = 0.5
 _MOSTLY = 0.5  # share of wrong matches beyond which a pair is dropped whatever it is for
 
 
 def expendable(matchings: Matchings, kept: Bools, wrong: Floats, candidates: Bools) -> Bools:
     """Return which of the candidates can be dropped, the worst of them first.
 
-    A pair is needed if without it (and those dropped before) its two objects no longer hang together by pairs of 15
-    matches or more, or less than half the points of one of them that had matches still have one. Needed pairs stay,
-    unless more than half of their matches are wrong.
+    A pair is needed if without it (and those dropped before) its two objects no longer hang
+    together by pairs of 15 matches or more, or less than half the points of one of them that had
+    matches still have one. Needed pairs stay, unless more than half of their matches are wrong.
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ def expendable(matchings: Matchings, kept: Bools, wrong: Floats, candidates: Boo
 
     Examples
     --------
-    Object 2 hangs on the others by the pairs (0, 2) and (1, 2), which are of the same quality: one of them goes.
+    Object 2 hangs on the others by the pairs (0, 2) and (1, 2), which are of the same quality: one
+    of them goes.
 
     >>> every = np.stack([np.arange(20)] * 2, axis=1)
     >>> problem = Matchings.from_pairs({(0, 1): every, (0, 2): every, (1, 2): every}, [20] * 3)

@@ -1,4 +1,7 @@
-"""Do matches that start side by side end side by side? Evidence from positions, where cycles have none."""
+"""Whether matches that start side by side end side by side.
+
+Evidence from positions, where cycles have none.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,11 @@ Floats = NDArray[np.float64]
 _MIN_SHARE_SMOOTH = 0.25  # share of matches with a support of ½ or more
 # Cells for the ratio of offsets: as many angles, and factors of √2, from 1/16 to 16.
 _ANGLES, _SCALES = constant("angles"), constant("scales")
-_ROUNDING_IN_CELLS = (1 / 3) ** 0.5  # root mean square of the difference of two positions rounded to cells, in cells
+# Root mean square of the difference of two positions rounded to cells, in cells.
+_ROUNDING_IN_CELLS = (1 / 3) ** 0.5
 _MATCHES_PER_CHUNK = 16_000  # arrays of a few megabytes
-# Borders of the cells, and their centres (cells, 2): the same for the kernel, whatever the processor's logarithm.
+# Borders of the cells, and their centres (cells, 2): the same for the kernel, whatever the
+# processor's logarithm.
 _TANGENTS = np.tan((np.arange(_ANGLES // 4) + 0.5) * (2 * np.pi / _ANGLES)).astype(np.float32)
 _SQUARED_LENGTHS = (2.0 ** (np.arange(1, _SCALES) - 0.5 - _SCALES // 2)).astype(np.float32)
 _CENTRES = np.array([
@@ -44,11 +49,13 @@ def neighbour_support(
 ) -> Floats:
     """Return how far every match moves with its nearest matches between the same two objects.
 
-    Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex numbers. What is
-    around x lies turned and scaled around y, so that ``y' − y ≈ z·(x' − x)`` with one z for the two objects: the
-    commonest ratio of offsets. Two matches agree by ``max(0, 1 − |Δy − z·Δx| / (tolerance·max(|Δy|, |z·Δx|)))``. The
-    support is the mean of that over the nearest matches in the first object and those in the second. Where positions
-    lie on a grid (:func:`~stiefelsync.positions.grid.resolution`), what rounding does to the difference is taken off.
+    Let (x, y) be the positions of a match's points and (x', y') those of a match nearby, as complex
+    numbers. What is around x lies turned and scaled around y, so that ``y' − y ≈ z·(x' − x)`` with
+    one z for the two objects: the commonest ratio of offsets. Two matches agree by ``max(0, 1 − |Δy
+    − z·Δx| / (tolerance·max(|Δy|, |z·Δx|)))``. The support is the mean of that over the nearest
+    matches in the first object and those in the second. Where positions lie on a grid
+    (:func:`~stiefelsync.positions.grid.resolution`), what rounding does to the difference is taken
+    off.
 
     Parameters
     ----------
@@ -61,23 +68,27 @@ def neighbour_support(
     cell : (k,) float64, optional
         The cells of the grids that positions lie on, if they are known already.
     progress
-        Called with the number of matches done and the number of all; a true return value ends the search.
+        Called with the number of matches done and the number of all; a true return value ends the
+        search.
 
     Returns
     -------
     (M,) float64
-        In [0, 1]; 0 where no neighbour agrees at all. NaN where unknown: for matches with an unknown position, and
-        between objects with no more than `neighbours` matches or with all of them in one place.
+        In [0, 1]; 0 where no neighbour agrees at all. NaN where unknown: for matches with an
+        unknown position, and between objects with no more than `neighbours` matches or with all of
+        them in one place.
 
     Notes
     -----
-    The points of every object are sorted along a curve, O(m log m). The tree of a pair has leaves of eight matches in
-    this order, which ask together, O(neighbours + n / 2000) for each of a pair's n matches. In chunks of pairs, on
-    threads. In single precision, as positions are: an agreement is off by less than a millionth.
+    The points of every object are sorted along a curve, O(m log m). The tree of a pair has leaves
+    of eight matches in this order, which ask together, O(neighbours + n / 2000) for each of a
+    pair's n matches. In chunks of pairs, on threads. In single precision, as positions are: an
+    agreement is off by less than a millionth.
 
-    Turning, moving or scaling the points of an object changes next to nothing. It takes smooth motion for granted, as
-    of images of surfaces: three quarters of the matches of photographs have a support above .6. Of points that move at
-    random three quarters have less than about .1, and the figures mean nothing.
+    Turning, moving or scaling the points of an object changes next to nothing. It takes smooth
+    motion for granted, as of images of surfaces: three quarters of the matches of photographs have
+    a support above .6. Of points that move at random three quarters have less than about .1, and
+    the figures mean nothing.
 
     Examples
     --------
@@ -95,7 +106,8 @@ def neighbour_support(
         raise InputError("these matches have no coordinates; their neighbours are unknown")
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
-    # Points sorted along a curve once per object: what is near in space is near in this order, in every pair.
+    # Points sorted along a curve once per object: what is near in space is near in this order, in
+    # every pair.
     place, start = np.ascontiguousarray(matchings.coordinates, np.float32), matchings.pair_start
     cell = resolution(place, matchings.sizes) if cell is None else np.asarray(cell, np.float64)
     cells, support = cell[matchings.pair_objects], np.full(matchings.n_matches, np.nan)
@@ -120,7 +132,9 @@ def neighbour_support(
 
 
 def is_smooth(support: Floats) -> bool:
-    """Return whether neighbouring matches move alike: else supports, (M,) with NaN where unknown, mean nothing.
+    """Return whether neighbouring matches move alike.
+
+    Else supports, (M,) with NaN where unknown, mean nothing.
 
     They do if a quarter of those known are ½ or more.
 
@@ -134,7 +148,9 @@ def is_smooth(support: Floats) -> bool:
 
 
 def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
-    """Return the matches that have support, (M,), their weights multiplied by it; where unknown, by the mean support.
+    """Return the matches that have support, (M,), their weights multiplied by it.
+
+    Where unknown, by the mean support.
 
     None if neighbouring matches do not move alike.
 
@@ -155,6 +171,6 @@ def weighed(matchings: Matchings, support: Floats) -> Matchings | None:
 
 
 def _chunks(start: Ints) -> list[slice]:
-    """Split pairs, whose matches begin at `start`, (P + 1,), into runs of about `_MATCHES_PER_CHUNK` matches."""
+    """Split pairs into runs of about `_MATCHES_PER_CHUNK` matches, which begin at `start`."""
     first = np.flatnonzero(np.diff(start[:-1] // _MATCHES_PER_CHUNK, prepend=-1))
     return [slice(a, b) for a, b in pairwise([*first.tolist(), len(start) - 1])]

@@ -1,4 +1,7 @@
-"""Positions off the grid that a matcher rounded them to: where the matches around a point put it."""
+"""Positions off the grid that a matcher rounded them to.
+
+Where the matches around a point put it.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,21 @@ Floats = NDArray[np.float64]
 _ROUNDS = 3  # of moving positions; from the third on little changes
 _FITS = 3  # of a map to neighbours, those far from it counting less each time
 _MIN_MATCHES_OF_PAIR = 4  # matches of a pair of objects below which they determine no map
-_HALF_WEIGHT_IN_CELLS = 0.6  # residual, in cells, at which a neighbour counts half; rounding both positions leaves .58
+# Residual, in cells, at which a neighbour counts half; rounding both positions leaves .58.
+_HALF_WEIGHT_IN_CELLS = 0.6
 _DECAY_OF_NEARNESS = 1.5  # the farthest neighbour counts exp(−1.5) as much as the match itself
 _RIDGE = 1e-6  # so that neighbours in a line determine a map; along the line nothing changes
 
 
 def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats | None = None) -> Floats:
-    """Move positions that lie on a grid to where their matches, and the matches around these, put them.
+    """Move positions on a grid to where their matches, and the matches around these, put them.
 
-    A matcher without a detector gives centres of cells, off by up to half a cell, and by as much the points of a
-    track fail to be images of one point. Let match (x, y) and its nearest matches between the same two objects
-    determine an affine map, ``y' ≈ t + A(x' − x)``: rounding averages out, and t is where they put y. Each point moves
-    to the mean of its own position in the middle of the cell and of where its matches put it, but not out of its cell.
-    Thrice, with maps by the positions found so far.
+    A matcher without a detector gives centres of cells, off by up to half a cell, and by as much
+    the points of a track fail to be images of one point. Let match (x, y) and its nearest matches
+    between the same two objects determine an affine map, ``y' ≈ t + A(x' − x)``: rounding averages
+    out, and t is where they put y. Each point moves to the mean of its own position in the middle
+    of the cell and of where its matches put it, but not out of its cell. Thrice, with maps by the
+    positions found so far.
 
     Parameters
     ----------
@@ -51,9 +56,10 @@ def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats 
 
     Notes
     -----
-    O(M·neighbours) for each round. Maps flatten what is not flat, and all points of a region alike, which is worse for
-    cameras than errors of each point by itself. So few neighbours are asked, and a point's own position counts as much
-    as what any of its matches says (``docs/evidence/poses.md``).
+    O(M·neighbours) for each round. Maps flatten what is not flat, and all points of a region alike,
+    which is worse for cameras than errors of each point by itself. So few neighbours are asked, and
+    a point's own position counts as much as what any of its matches says
+    (``docs/evidence/poses.md``).
 
     Examples
     --------
@@ -75,12 +81,14 @@ def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats 
     if neighbours < 1:
         raise InputError(f"the number of neighbours is {neighbours}; it must be at least 1")
     cell = resolution(matchings.coordinates, matchings.sizes) if cell is None else cell
-    # Neighbours are looked for once: positions move by less than a cell, which hardly changes who is near.
+    # Neighbours are looked for once: positions move by less than a cell, which hardly changes who
+    # is near.
     given = np.asarray(matchings.coordinates, dtype=np.float64)
     size = np.repeat(cell, matchings.sizes)[:, None]
     pairs = _pairs(matchings, given, cell, neighbours)
     at = given.copy()
-    # Every round starts from the middles of the cells; only the maps use the positions found so far.
+    # Every round starts from the middles of the cells; only the maps use the positions found so
+    # far.
     for _ in range(_ROUNDS if pairs else 0):
         total, count = given.copy(), np.ones(len(given))
         for ends, near in pairs:
@@ -88,7 +96,8 @@ def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats 
             for one, other in ((0, 1), (1, 0)):
                 point = ends[:, other]
                 put = _put(at[ends[:, one]], at[point], near[one], _HALF_WEIGHT_IN_CELLS * scale)
-                # A map that puts a point far out of its cell is wrong, and counts for next to nothing.
+                # A map that puts a point far out of its cell is wrong, and counts for next to
+                # nothing.
                 weight = 1 / (1 + (((put - given[point]) ** 2).sum(axis=1) / scale**2) ** 2)
                 total[point] += weight[:, None] * put  # a point has one match in a pair
                 count[point] += weight
@@ -98,7 +107,10 @@ def refine_positions(matchings: Matchings, *, neighbours: int = 8, cell: Floats 
 
 
 def _pairs(matchings: Matchings, at: Floats, cell: Floats, neighbours: int) -> list[tuple[Ints, tuple[Ints, Ints]]]:
-    """Return the matches with known positions of every pair with a grid, and of each the nearest by either end."""
+    """Return the matches of every pair with a grid, and the nearest of each by either end.
+
+    Only those with known positions.
+    """
     found = []
     starts = np.searchsorted(matchings.match_pairs, np.arange(len(matchings.pair_objects) + 1))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(at).all(axis=1))
@@ -113,9 +125,10 @@ def _pairs(matchings: Matchings, at: Floats, cell: Floats, neighbours: int) -> l
 
 
 def _put(x: Floats, y: Floats, near: Ints, spread: float) -> Floats:
-    """Return where affine maps from x to y, both (n, 2), by the matches nearest to each of them put y; shape (n, 2).
+    """Return where affine maps from x to y, by the matches nearest to each, put y; (n, 2).
 
-    The maps are weighted least squares; a residual of `spread` halves the weight of a match the next time.
+    The maps are weighted least squares; a residual of `spread` halves the weight of a match the
+    next time.
     """
     # Offsets in units of the farthest neighbour, so that the ridge means the same at every scale.
     offset, target = x[near] - x[:, None], y[near]

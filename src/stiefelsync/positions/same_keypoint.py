@@ -1,4 +1,7 @@
-"""Matches between tracks that differ only by copies of a keypoint: found twice, or in neighbouring cells of a grid."""
+"""Matches between tracks that differ only by copies of a keypoint.
+
+Found twice, or in neighbouring cells of a grid.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,18 @@ _MEMBERS_PER_CHUNK = 1_000_000  # points of tracks looked up at once
 def lead_to_copies(matchings: Matchings, labels: Ints, places: Floats, asked: Bools | None = None) -> Bools:
     """Return which matches join two tracks that contradict each other by copies of keypoints only.
 
-    A track holds one point of an object. A keypoint found twice, or seen in two neighbouring cells of a grid, is two
-    points, and its matches are shared out among two tracks. A match between these contradicts the tracks, but is no
-    mistake of identity: in most objects that both tracks have a point of, the two are so near that they may be one.
+    A track holds one point of an object. A keypoint found twice, or seen in two neighbouring cells
+    of a grid, is two points, and its matches are shared out among two tracks. A match between these
+    contradicts the tracks, but is no mistake of identity: in most objects that both tracks have a
+    point of, the two are so near that they may be one.
 
     Parameters
     ----------
     labels : (m,) int
         Track of every point, -1 for points in none, which are tracks of their own.
     places : (m, 2) float64
-        Positions, in such units that points of an object less than 1 apart are one point found twice; NaN where
-        unknown.
+        Positions, in such units that points of an object less than 1 apart are one point found
+        twice; NaN where unknown.
     asked : (M,) bool, optional
         The matches to ask about, all of them by default.
 
@@ -42,12 +46,13 @@ def lead_to_copies(matchings: Matchings, labels: Ints, places: Floats, asked: Bo
 
     Notes
     -----
-    O(m + M + (n + l) log n), where n counts the points of tracks with such a match, and l sums the lengths of the
-    shorter tracks over all pairs of tracks with one.
+    O(m + M + (n + l) log n), where n counts the points of tracks with such a match, and l sums the
+    lengths of the shorter tracks over all pairs of tracks with one.
 
     Examples
     --------
-    Points 0 and 1 of the first object are half a unit apart, and each is matched with the point of another object.
+    Points 0 and 1 of the first object are half a unit apart, and each is matched with the point of
+    another object.
 
     >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[1, 0]], (1, 2): [[0, 0]]}, [2, 1, 1])
     >>> at = np.array([[0.0, 0.0], [0.5, 0.0], [3.0, 3.0], [7.0, 7.0]])
@@ -62,7 +67,8 @@ def lead_to_copies(matchings: Matchings, labels: Ints, places: Floats, asked: Bo
     between = np.flatnonzero(one != two) if asked is None else np.flatnonzero((one != two) & asked)
     if not len(between):
         return found
-    # Every pair of tracks once, however many matches join them; the shorter first, whose points are looked up.
+    # Every pair of tracks once, however many matches join them; the shorter first, whose points are
+    # looked up.
     size = np.bincount(track, minlength=1)
     one, two = one[between], two[between]
     swap = (size[one] > size[two]) | ((size[one] == size[two]) & (one > two))

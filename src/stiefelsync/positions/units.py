@@ -12,11 +12,13 @@ __all__ = ["NEAR", "are_normalised", "in_pixels"]
 NEAR = 10.0
 """Pixels within which structure-from-motion programs take two keypoints of one image for one."""
 HALF = 0.55
-"""Half the larger side of an image in OpenSfM's coordinates, with room for positions a little outside."""
+"""Half an image's larger side in OpenSfM's coordinates, with room for a little more."""
 
 
 def in_pixels(coordinates: NDArray[Any]) -> bool:
-    """Return whether positions, (m, 2), can be pixels: from the image's corner on, and more than shares of its sides.
+    """Return whether positions, (m, 2), can be pixels.
+
+    From the image's corner on, and more than shares of its sides.
 
     Examples
     --------
@@ -28,9 +30,12 @@ def in_pixels(coordinates: NDArray[Any]) -> bool:
 
 
 def are_normalised(coordinates: NDArray[Any] | None) -> bool:
-    """Return whether positions, (m, 2), are OpenSfM's: the origin at the image's centre, the larger side 1.
+    """Return whether positions, (m, 2), are OpenSfM's.
 
-    They are if none lies much farther than half a side from the origin and some are negative, which pixels are not.
+    The origin at the image's centre, the larger side 1.
+
+    They are if none lies much farther than half a side from the origin and some are negative, which
+    pixels are not.
 
     Examples
     --------

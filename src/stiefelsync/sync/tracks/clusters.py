@@ -1,6 +1,7 @@
-"""Tracks as they grow: clusters of points, the matches between them, and merges that never break a track.
+"""Tracks as they grow: clusters, matches between them, merges that never break a track.
 
-Everything here is vectorised over all clusters at once; nothing loops over points, matches or components.
+Everything here is vectorised over all clusters at once; nothing loops over points, matches or
+components.
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ def contract(
     points, objects : (p,) int64
         Points, ascending, and their objects.
     names : (p,) int64
-        The cluster of every point, named by its first point; no cluster has two points of an object.
+        The cluster of every point, named by its first point; no cluster has two points of an
+        object.
     A, B : (E,) int64
         Matches or edges, as the names of the clusters at their ends.
     count, weight : (E,)
@@ -174,8 +176,8 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
 
     Notes
     -----
-    A cluster's objects, modulo 64, are bits of one word. Words that do not meet say no; for the pairs left the objects
-    of both clusters are compared, O(|A| + |B|).
+    A cluster's objects, modulo 64, are bits of one word. Words that do not meet say no; for the
+    pairs left the objects of both clusters are compared, O(|A| + |B|).
     """
     bad = np.zeros(len(A), dtype=bool)
     if len(A):
@@ -184,13 +186,13 @@ def conflicting(q: Quotient, A: Ints, B: Ints) -> Bools:
 
 
 def conflicting_edges(q: Quotient) -> Ints:
-    """Return the numbers of the edges between clusters that can never be one, among those not tested before."""
+    """Return the edges, by number, between clusters that can never be one; untested ones only."""
     edges = np.flatnonzero(q.untested[q.A] | q.untested[q.B])
     return edges[conflicting(q, q.A[edges], q.B[edges])]
 
 
 def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
-    """Drop the edges between clusters that can never be one, then the clusters without an edge left.
+    """Drop the edges between clusters that can never be one, then clusters without an edge.
 
     Returns
     -------
@@ -204,7 +206,7 @@ def prune(q: Quotient) -> tuple[Quotient, Ints, Ints]:
 
 
 def merge_and_prune(q: Quotient, gain: Floats, lost_edge: Bools | None = None) -> tuple[Quotient, Ints, Ints, int]:
-    """Merge every cluster along its best edge, as far as no object then has two points in a cluster, and prune.
+    """Merge every cluster along its best edge where no object then has two points; prune.
 
     Parameters
     ----------
@@ -222,17 +224,18 @@ def merge_and_prune(q: Quotient, gain: Floats, lost_edge: Bools | None = None) -
 
     Notes
     -----
-    Each cluster chooses its best edge (Borůvka's rule). Where the trees of chosen edges are free of conflict they
-    are merged whole; in the others only edges that are the best of both ends are. No edge may join clusters in
-    conflict, as after :func:`prune`; so the best edge of all is always merged, and repeated calls come to an end.
-    O((p + E) log(p + E)).
+    Each cluster chooses its best edge (Borůvka's rule). Where the trees of chosen edges are free of
+    conflict they are merged whole; in the others only edges that are the best of both ends are. No
+    edge may join clusters in conflict, as after :func:`prune`; so the best edge of all is always
+    merged, and repeated calls come to an end. O((p + E) log(p + E)).
     """
     return _merged(q, gain, lost_edge)
 
 
 def _merged(q: Quotient, gain: Floats | None, lost_edge: Bools | None) -> tuple[Quotient, Ints, Ints, int]:
     """Do what :func:`merge_and_prune` does; without a gain nothing is merged."""
-    # The kernel writes into arrays as long as before the round; clusters and edges only become fewer.
+    # The kernel writes into arrays as long as before the round; clusters and edges only become
+    # fewer.
     p, n, E, k = len(q.points), q.n, q.n_edges, int(q.objects.max(initial=-1)) + 1
     points, objects, start, A, B, count = (np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E))
     weight, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)
@@ -254,7 +257,9 @@ def _first(array: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def connected_parts(labels: Ints, ends: Ints, counts: Bools | None = None) -> Ints:
-    """Return the first point of each point's part: the points of its label that matches connect; shape (m,).
+    """Return the first point of each point's part: the points of its label that matches connect.
+
+    Shape (m,).
 
     Of the matches, (M, 2), only those count that `counts`, (M,), says, if given.
 
@@ -269,7 +274,9 @@ def connected_parts(labels: Ints, ends: Ints, counts: Bools | None = None) -> In
 
 
 def mutual_best(A: Ints, B: Ints, gain: Floats, n: int) -> Bools:
-    """Return which edges, of positive gain, are the best of both their ends among n vertices; shape (E,).
+    """Return which edges, of positive gain, are the best of both their ends among n vertices.
+
+    Shape (E,).
 
     Examples
     --------
@@ -289,7 +296,10 @@ def _best(A: Ints, B: Ints, gain: Floats, n: int) -> tuple[Bools, Bools]:
 
 
 def _priority(gain: Floats) -> Ints:
-    """Return numbers that order edges, (E,): gain first, then a shuffled number: ties make short trees, not chains."""
+    """Return numbers that order edges, (E,): gain first, then a shuffled number.
+
+    Ties make short trees, not chains.
+    """
     priority = np.arange(len(gain)) * _SHUFFLE
     priority &= (1 << _BITS) - 1
     # The bits of a positive float sort like it.
@@ -298,7 +308,7 @@ def _priority(gain: Floats) -> Ints:
 
 
 def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
-    """Return the edges between different clusters, each once and sorted, with summed counts and weights."""
+    """Return the edges between different clusters, each once, with summed counts and weights."""
     one, two, counts = (np.empty(len(A), dtype=np.int64) for _ in range(3))
     weights = np.empty(len(A))
     left = call("contract_edges", A, B, count, weight, len(A), n, one, two, counts, weights)

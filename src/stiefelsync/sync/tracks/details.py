@@ -37,8 +37,8 @@ class MatchesByRule:
     doubtful
         Not kept because third objects or neighbours speak against them.
     copies
-        Not kept because a track holds one point of an object, and they lead to another copy of the same keypoint, found
-        twice or in the next cell of a grid.
+        Not kept because a track holds one point of an object, and they lead to another copy of the
+        same keypoint, found twice or in the next cell of a grid.
     scored
         Not kept because they belong to pairs of objects that scores speak against.
     """
@@ -59,8 +59,8 @@ class TracksDetails(Details):
     Attributes
     ----------
     points_by_rule
-        How many points were placed by which of ``RULES``, lay in *consistent* components, found their track by
-        *joining*, or stayed *unmatched*.
+        How many points were placed by which of ``RULES``, lay in *consistent* components, found
+        their track by *joining*, or stayed *unmatched*.
     matches_by_rule
         What became of the matches.
     consistent_tracks, repaired_tracks
@@ -72,12 +72,13 @@ class TracksDetails(Details):
     hopeless
         Pairs of objects so many matches of which are wrong that none is kept.
     by_positions
-        Whether matches were judged by their neighbours: positions are known, and neighbours move alike.
+        Whether matches were judged by their neighbours: positions are known, and neighbours move
+        alike.
     left_out
         Pairs of objects that were left out, given a prior on pairs.
     disputed
-        Pairs of which prior and third objects make different things: both objects, and the probabilities that they are
-        of the same thing by the prior and after all.
+        Pairs of which prior and third objects make different things: both objects, and the
+        probabilities that they are of the same thing by the prior and after all.
     """
 
     points_by_rule: Mapping[str, int]
@@ -111,7 +112,7 @@ class TracksDetails(Details):
         )
 
     def figures(self, problem: Matchings) -> dict[str, Any]:
-        """Return the numbers by rule, the hopeless pairs by name, and all of it in one line under "rules".
+        """Return numbers by rule, hopeless pairs by name, and all of it in a line under "rules".
 
         Examples
         --------

@@ -1,4 +1,7 @@
-"""Synchronise when the universe is large (tracks through many images, cells in many sessions): no m×d matrix here."""
+"""Synchronise when the universe is large (tracks through many images, cells in many sessions).
+
+No m×d matrix here.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ RULES: dict[str, Rule] = {
     "only choice": few_choices,
     "few choices": few_choices,
 }
-"""The rules in the order in which they are tried, by the names under which their shares are reported."""
+"""The rules in the order in which they are tried, by the names that reports use."""
 
-# A rule is left for the next, weaker one when a round of it merges less than this share of the clusters.
+# A rule is left for the next, weaker one when a round of it merges less than this share of the
+# clusters.
 _MIN_SHARE_MERGED = 0.05
 _MAX_ROUNDS_BY_WEIGHT = 50  # of merging along the heaviest matches
 
@@ -55,49 +59,56 @@ def grow_tracks(
 ) -> Outcome:
     """Split the match graph into tracks, each with at most one point of every object.
 
-    W is block diagonal over the connected components of the match graph. Components in which no object has two points
-    are finished tracks, exactly what union-find gives. The points of all the others start alone and are merged into
-    clusters along matches, strongest evidence first, never so that an object has two points in a cluster:
+    W is block diagonal over the connected components of the match graph. Components in which no
+    object has two points are finished tracks, exactly what union-find gives. The points of all the
+    others start alone and are merged into clusters along matches, strongest evidence first, never
+    so that an object has two points in a cluster:
 
-    1. *triangles*: matches that close a triangle, the entries of W∘W² (this is what breaks a giant component);
+    1. *triangles*: matches that close a triangle, the entries of W∘W² (this is what breaks a giant
+       component);
     2. *squares*: matches that close a cycle of four;
     3. *only choice*: a cluster's only match that contradicts nothing;
-    4. *few choices*: the best of at most 1/w such matches, w being the share of matches found wrong so far.
+    4. *few choices*: the best of at most 1/w such matches, w being the share of matches found wrong
+       so far.
 
-    From the second round on two or more matches between the same two clusters come before all of these. If matches have
-    different weights, a second answer is made by merging along the *heaviest first*, and each component has
-    the one of the two that keeps more weight. Finally, tracks that a conflict keeps apart are joined where the
-    matches between them outweigh those of the points given up for it (:func:`~stiefelsync.sync.tracks.join.join`). What
-    then has no support stays unmatched.
+    From the second round on two or more matches between the same two clusters come before all of
+    these. If matches have different weights, a second answer is made by merging along the *heaviest
+    first*, and each component has the one of the two that keeps more weight. Finally, tracks that a
+    conflict keeps apart are joined where the matches between them outweigh those of the points
+    given up for it (:func:`~stiefelsync.sync.tracks.join.join`). What then has no support stays
+    unmatched.
 
     Parameters
     ----------
     matchings
-        The problem. Weights, if there are any, decide between matches of equal evidence and between answers; none
-        counts for more than two of the median.
+        The problem. Weights, if there are any, decide between matches of equal evidence and between
+        answers; none counts for more than two of the median.
     start : (m,) int64, optional
-        Labels to go on from, -1 for points that start alone. Of each label the parts that hang together by matches are
-        the first clusters, instead of single points.
+        Labels to go on from, -1 for points that start alone. Of each label the parts that hang
+        together by matches are the first clusters, instead of single points.
     places : (m, 2) float64, optional
-        Positions of the points, in such units that points of an object less than 1 apart are one point found twice.
+        Positions of the points, in such units that points of an object less than 1 apart are one
+        point found twice.
     callback
-        Called after every round with the number of points that are placed; a true return value ends the merging.
+        Called after every round with the number of points that are placed; a true return value ends
+        the merging.
 
     Returns
     -------
     Outcome
         Its labels are numbered from 0 by first point, -1 for points of no track. Its details are
-        :class:`~stiefelsync.sync.tracks.details.TracksDetails`: by which rule points were placed, what became of
-        the matches, how many tracks were repaired and joined.
+        :class:`~stiefelsync.sync.tracks.details.TracksDetails`: by which rule points were placed,
+        what became of the matches, how many tracks were repaired and joined.
 
     Notes
     -----
-    Deterministic. Time O(Σ deg² + (m + M) log m) for some twenty rounds, with weights fifty, memory O(m + M); all steps
-    are vectorised over all components at once.
+    Deterministic. Time O(Σ deg² + (m + M) log m) for some twenty rounds, with weights fifty, memory
+    O(m + M); all steps are vectorised over all components at once.
 
     Examples
     --------
-    A wrong match, of point 1 of object 2 with point 0 of object 3, joins two tracks; union-find has to discard both.
+    A wrong match, of point 1 of object 2 with point 0 of object 3, joins two tracks; union-find has
+    to discard both.
 
     >>> problem = Matchings.from_labels([0, 1, 0, 1, 0, 1, 0, 1], [2, 2, 2, 2])
     >>> right = {key: block for key, block in problem.pairs().items() if key != (2, 3)}
@@ -110,7 +121,10 @@ def grow_tracks(
 def grow_from(
     matchings: Matchings, start: Ints | None, places: Floats | None, callback: Callback | None
 ) -> tuple[Outcome, Bools]:
-    """Do what :func:`grow_tracks` does; return also which points, (m,), are in components with a conflict."""
+    """Do what :func:`grow_tracks` does.
+
+    Return also which points, (m,), are in components with a conflict.
+    """
     watch = Stopwatch()
     with watch("components"):
         objects, ends = matchings.point_objects, matchings.endpoints
@@ -143,7 +157,8 @@ class Tracks:
     track : (m,) int64
         First point of each point's track.
     rule_of : (m,) int8
-        The place of the rule in `RULES` and the words after it, by which a point ceased to be alone, -1 if by none.
+        The place of the rule in `RULES` and the words after it, by which a point ceased to be
+        alone, -1 if by none.
     joins, n_iter
         Joins of tracks and rounds of merging.
     stopped
@@ -188,9 +203,11 @@ def grow_clusters(
     with watch("merging"):
         points, track = np.flatnonzero(conflicted), component.copy()
         q = _clusters(points, objects, ends, fullness_weights, first)
-        # Rules weigh by fullness, the second answer by the weights alone, along the same edges if none was moved.
+        # Rules weigh by fullness, the second answer by the weights alone, along the same edges if
+        # none was moved.
         again = replace(q, weight=weights) if scale.median is not None and q.weight is fullness_weights else None
-        # Matches that a given start has dropped count as found wrong: "few choices" asks how many are.
+        # Matches that a given start has dropped count as found wrong: "few choices" asks how many
+        # are.
         dropped = 0 if first is None else int((first[ends[:, 0]] != first[ends[:, 1]]).sum() - q.count.sum())
         grown = grow_by_rules(q, track, scale.n_matches, dropped=dropped, callback=callback)
         rule_of, n_iter, stopped = grown.rule_of, grown.n_iter, grown.stopped
@@ -198,7 +215,8 @@ def grow_clusters(
             q = _clusters(points, objects, ends, weights, first) if again is None else again
             heaviest, rounds, stopped = grow_by_weight(q, component, callback)
             n_iter += rounds
-            # Each component has the answer that keeps more weight, so one bad component spoils no other.
+            # Each component has the answer that keeps more weight, so one bad component spoils no
+            # other.
             better = _heavier(heaviest, track, component, ends, weights)
             track[better] = heaviest[better]
             rule_of[better] = np.where(np.bincount(track)[track[better]] > 1, len(RULES), -1)
@@ -208,7 +226,7 @@ def grow_clusters(
 
 
 def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> tuple[Ints, Bools]:
-    """Return every point's component, as the number of its first point, and whether that component has a conflict.
+    """Return every point's component, by its first point, and whether that has a conflict.
 
     Parameters
     ----------
@@ -233,7 +251,7 @@ def split(objects: NDArray[np.int32], ends: Ints, first: Ints | None = None) -> 
 
 
 def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
-    """Return the numbers of the matches, (M, 2), of chosen points, (m,), sorted by their ends, and these matches."""
+    """Return the matches of chosen points, (m,), sorted by their ends: numbers, and matches."""
     M, m = len(ends), len(chosen)
     by_ends, order, rising = np.empty((M, 2), np.int64), np.empty(M, np.int64), np.empty(1, np.bool_)
     n = call("sort_matches", ends, M, chosen, m, by_ends, order, rising)
@@ -247,7 +265,7 @@ def matches_of(chosen: Bools, ends: Ints) -> tuple[Ints, Ints]:
 def _clusters(
     points: Ints, objects: NDArray[np.int32], ends: Ints, fullness_weights: Floats, first: Ints | None = None
 ) -> Quotient:
-    """Return the points as clusters: each alone, or with those that have the same `first` point, shape (m,)."""
+    """Return points as clusters: each alone, or with those of the same `first` point, (m,)."""
     if first is not None:
         a, b = first[ends].T
         count = np.ones(len(ends), dtype=np.int64)
@@ -296,7 +314,7 @@ def grow_by_rules(
     left_alone: Callable[[Quotient], Bools] | None = None,
     callback: Callback | None = None,
 ) -> Grown:
-    """Merge clusters, rule after rule, and write each point's track, by its first point, into `track`.
+    """Merge clusters, rule after rule; write each point's track, by first point, to `track`.
 
     Parameters
     ----------
@@ -316,7 +334,8 @@ def grow_by_rules(
     _write(q, track)
     for name in rules:
         rule, number = RULES[name], list(RULES).index(name)
-        # The more matches were found wrong, the fewer candidates a cluster may have for its best one to be believed.
+        # The more matches were found wrong, the fewer candidates a cluster may have for its best
+        # one to be believed.
         if name == "few choices":
             rule = partial(few_choices, most=max(n_matches // max(dropped, 1), 1))
         merged = q.n
@@ -344,7 +363,7 @@ def grow_by_rules(
 
 
 def _mark(rule_of: NDArray[np.int8], points: Ints, sizes: Ints, number: int) -> None:
-    """Note the rule for the points, cluster after cluster, of clusters of two or more, if none is noted yet."""
+    """Note the rule for points of clusters of two or more, if none is noted yet."""
     grown = points[np.repeat(sizes > 1, sizes)]
     rule_of[grown[rule_of[grown] < 0]] = number
 
@@ -371,7 +390,10 @@ def grow_by_weight(q: Quotient, component: Ints, callback: Callback | None = Non
 
 
 def _heavier(other: Ints, track: Ints, component: Ints, ends: Ints, weights: Floats) -> Bools:
-    """Return which points are in components where other tracks keep more weight of matches; shape (m,)."""
+    """Return which points are in components where other tracks keep more weight of matches.
+
+    Shape (m,).
+    """
     # Weight kept is compared component by component; below rounding the first answer stays.
     gain = np.zeros(len(track))
     call("compare_tracks", ends, weights, len(ends), other, track, component, gain)

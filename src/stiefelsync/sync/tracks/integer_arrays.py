@@ -1,4 +1,7 @@
-"""Operations on arrays of whole numbers: ranges, look-up, sorting and runs, without a loop over entries."""
+"""Operations on arrays of whole numbers.
+
+Ranges, look-up, sorting and runs, without a loop over entries.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,12 @@ __all__ = ["find", "ordered", "runs", "spread"]
 
 Ints = NDArray[np.int64]
 
-_MIN_COUNTING_SORT, _MAX_COUNTING_SORT = 2_000, 2**31 - 2  # numbers for which it pays, and that it can count
-_MAX_KEY_PER_NUMBER = 4  # it takes a place for every possible number, so these should not be many more than there are
-_PLACES_PER_KEY = 8  # at most one in so many places of a table is taken, so that few numbers are searched for in vain
+# Numbers for which it pays, and that it can count.
+_MIN_COUNTING_SORT, _MAX_COUNTING_SORT = 2_000, 2**31 - 2
+# It takes a place for every possible number, so these should not be many more than there are.
+_MAX_KEY_PER_NUMBER = 4
+# At most one in so many places of a table is taken, so that few numbers are searched for in vain.
+_PLACES_PER_KEY = 8
 
 
 def spread(start: Ints, counts: Ints) -> tuple[Ints, Ints]:
@@ -47,7 +53,8 @@ def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
     Notes
     -----
-    O(w log K); if w > K, O(K + w) and O(log K) for each number that shares its low bits with one that is there.
+    O(w log K); if w > K, O(K + w) and O(log K) for each number that shares its low bits with one
+    that is there.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def find(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
 
 def ordered(*keys: NDArray[np.integer[Any]]) -> Ints:
-    """Return the order that sorts by the first of several keys, then by the second …, equal ones as they stand.
+    """Return the order that sorts by the first key, then the second …, stably.
 
     Parameters
     ----------
@@ -79,8 +86,9 @@ def ordered(*keys: NDArray[np.integer[Any]]) -> Ints:
 
     Notes
     -----
-    A counting sort for each key, the last one first: O(n + max key), which is two to four times as fast as sorting
-    numbers. Keys that are far larger than n, and more than two of them, are sorted by comparison.
+    A counting sort for each key, the last one first: O(n + max key), which is two to four times as
+    fast as sorting numbers. Keys that are far larger than n, and more than two of them, are sorted
+    by comparison.
 
     Examples
     --------

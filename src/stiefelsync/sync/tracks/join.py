@@ -1,4 +1,4 @@
-"""Join tracks that a conflict keeps apart, where the matches between them outweigh the points given up for it."""
+"""Join tracks that a conflict keeps apart, where matches outweigh the points given up."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ def join(
 ) -> tuple[Ints, int]:
     """Join pairs of tracks if that keeps more weight of matches.
 
-    Where both tracks have a point of the same object, one of the two is expelled and then a track of its own: the one
-    with less weight of matches into the two tracks, or all of one track, whichever keeps most. A join is made only if
-    the weight of matches inside tracks grows, so that without `places` the objective tr(PᵀWP) grows with every join.
+    Where both tracks have a point of the same object, one of the two is expelled and then a track
+    of its own: the one with less weight of matches into the two tracks, or all of one track,
+    whichever keeps most. A join is made only if the weight of matches inside tracks grows, so that
+    without `places` the objective tr(PᵀWP) grows with every join.
 
-    Two points of an object in the same place are one point found twice. As a match between the tracks would, they say
-    that these belong together, so each such pair counts as one of average weight, if the join makes a longer track.
+    Two points of an object in the same place are one point found twice. As a match between the
+    tracks would, they say that these belong together, so each such pair counts as one of average
+    weight, if the join makes a longer track.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def join(
     places : (m, 2) float64, optional
         Positions, in such units that points of an object less than 1 apart are in the same place.
     least
-        Matches there must be between two tracks; None: two if a single one cannot be enough, else one.
+        Matches there must be between two tracks; None: two if a single one cannot be enough, else
+        one.
 
     Returns
     -------
@@ -59,12 +62,13 @@ def join(
 
     Notes
     -----
-    O(M log M), then at most twenty rounds over the tracks with matches between them. In each round tracks join with
-    the one they share most weight of matches with, if that is mutual.
+    O(M log M), then at most twenty rounds over the tracks with matches between them. In each round
+    tracks join with the one they share most weight of matches with, if that is mutual.
 
     Examples
     --------
-    Two tracks of three points each hold a point of object 2; four matches join them, two the expelled point.
+    Two tracks of three points each hold a point of object 2; four matches join them, two the
+    expelled point.
 
     >>> track, objects = np.array([0, 0, 0, 3, 3, 3]), np.array([0, 1, 2, 2, 3, 4])
     >>> ends = np.array([[0, 1], [0, 2], [3, 4], [4, 5], [0, 4], [0, 5], [1, 4], [1, 5]])

@@ -1,7 +1,7 @@
 """Evidence that two clusters of points are the same universe point, from strong to weak.
 
-Every rule takes a quotient whose edges are free of conflict and returns one number per edge: 0 where it has nothing to
-say, else in (0, 1], and the larger the sooner the edge should be merged.
+Every rule takes a quotient whose edges are free of conflict and returns one number per edge: 0
+where it has nothing to say, else in (0, 1], and the larger the sooner the edge should be merged.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rule = Callable[[Quotient], Floats]
 
-_MAX_NEIGHBOURS_OF_SQUARES = 64  # neighbours beyond which a cluster is left out of squares, whose cost is their square
+# Neighbours beyond which a cluster is left out of squares, whose cost is their square.
+_MAX_NEIGHBOURS_OF_SQUARES = 64
 
 
 def rule_gain(q: Quotient, rule: Rule) -> Floats:
     """Return the evidence of one rule, with parallel matches before everything else; shape (E,).
 
-    Where two or more matches run between the clusters the evidence is 1 plus their density, weight / (|A| |B|).
+    Where two or more matches run between the clusters the evidence is 1 plus their density, weight
+    / (|A| |B|).
 
     Notes
     -----
-    O(E) beside the rule. A cycle of matches of any length ends as such a bundle once the rest of it is merged.
+    O(E) beside the rule. A cycle of matches of any length ends as such a bundle once the rest of it
+    is merged.
     """
     gain = rule(q)
     call("prefer_parallel", q.A, q.B, q.count, q.weight, q.n_edges, q.start, gain)
@@ -38,7 +41,10 @@ def rule_gain(q: Quotient, rule: Rule) -> Floats:
 
 
 def triangles(q: Quotient) -> Floats:
-    """Third clusters have matches with both: the entries of W∘W², counted by :func:`triangle_counts`."""
+    """Third clusters have matches with both.
+
+    The entries of W∘W², counted by :func:`triangle_counts`.
+    """
     return _graded(q, triangle_counts(q.A, q.B, q.n))
 
 
@@ -77,14 +83,15 @@ def squares(q: Quotient) -> Floats:
 
 
 def few_choices(q: Quotient, most: int = 1) -> Floats:
-    """The smaller cluster has no other candidate than the larger, or at most `most` candidates in all.
+    """The smaller cluster has no candidate but the larger, or at most `most` in all.
 
-    The evidence is the density weight / (|A| |B|) shared among the candidates: a single match into a long track leaves
-    many absent ones unexplained.
+    The evidence is the density weight / (|A| |B|) shared among the candidates: a single match into
+    a long track leaves many absent ones unexplained.
 
     Notes
     -----
-    O(E). A point all of whose matches but one contradict the tracks most likely belongs where that one leads.
+    O(E). A point all of whose matches but one contradict the tracks most likely belongs where that
+    one leads.
     """
     gain = np.empty(q.n_edges)
     call("weigh_choices", q.A, q.B, q.weight, q.n_edges, q.start, q.n, most, gain)

@@ -1,4 +1,4 @@
-"""What the rules of tracks use of the whole problem, from the input alone, so that its parts can be solved apart."""
+"""What the rules of tracks use of the whole problem, so that parts can be solved apart."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ Floats = NDArray[np.float64]
 
 # In medians: no few matches outvote all the others, none counts for nothing.
 _MAX_WEIGHT, _MIN_WEIGHT = 2.0, 1e-6
-_SAMPLED_VALUES, _RANKS_AROUND = 10_000, 300  # the rank of a value in a sample is off by 50, root mean square
+# The rank of a value in a sample is off by 50, root mean square.
+_SAMPLED_VALUES, _RANKS_AROUND = 10_000, 300
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the rules use of the whole problem; it follows from the input alone, so that parts of it can share it.
+    """What the rules use of the whole problem.
+
+    It follows from the input alone, so that parts of it can share it.
 
     Attributes
     ----------
@@ -50,10 +53,13 @@ class Scale:
     def bounded_weights(
         self, weights: Floats | None, matches_of_pair: NDArray[np.integer[Any]]
     ) -> tuple[Floats, Floats]:
-        """Return bounded weights, and these times how full the pair of each match is; both (M,) and in (0, 2].
+        """Return bounded weights, and these times how full the pair of each match is.
 
-        Weights have the median as unit, the largest cut off, so that no few matches outvote all the others. Wrong
-        matches are spread over the pairs more evenly than right ones, so those of full pairs are trusted more.
+        Both (M,) and in (0, 2].
+
+        Weights have the median as unit, the largest cut off, so that no few matches outvote all the
+        others. Wrong matches are spread over the pairs more evenly than right ones, so those of
+        full pairs are trusted more.
 
         Examples
         --------
@@ -64,7 +70,8 @@ class Scale:
         if weights is None or self.median is None:
             bounded = np.ones(len(matches_of_pair))
         else:
-            share = np.minimum(weights / _MAX_WEIGHT, self.median) / self.median  # in this order nothing overflows
+            # In this order nothing overflows.
+            share = np.minimum(weights / _MAX_WEIGHT, self.median) / self.median
             bounded = np.maximum(_MAX_WEIGHT * share, _MIN_WEIGHT)
         return bounded, np.asarray(bounded * matches_of_pair / self.fullest)
 

@@ -58,13 +58,13 @@ def judge_pairs(matchings: Matchings, prior: Any) -> ScoredPairs:
 
 
 def prior_of(matchings: Matchings, prior: Any) -> Floats:
-    """Return the log-odds of every pair, (P,), 0 where nothing is known, or raise :class:`InputError`.
+    """Return the log-odds of every pair, (P,), 0 where unknown, or raise :class:`InputError`.
 
     Parameters
     ----------
     prior : (P,) float or Mapping
-        Of the pairs of ``matchings.pair_objects`` in that order, or by the numbers of two objects. Those of pairs
-        without matches count for nothing.
+        Of the pairs of ``matchings.pair_objects`` in that order, or by the numbers of two objects.
+        Those of pairs without matches count for nothing.
     """
     if not isinstance(prior, Mapping):
         try:
