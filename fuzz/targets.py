@@ -200,6 +200,8 @@ TABLE = (
 TARGETS: dict[str, Target] = {
     "csv": Target(".csv", _written("csv", ".csv"), words=(*TABLE, b"object_a", b"weight")),
     "tracks": Target(".csv", _written("tracks", ".csv"), words=(*TABLE, b"track", b"point")),
+    "edges": Target(".csv", _written("edges", ".csv"), words=(*TABLE, b"unique_id_l", b"match_probability", b"nan")),
+    "clusters": Target(".csv", _written("clusters", ".csv"), words=(*TABLE, b"cluster_id", b"unique_id")),
     "dd": Target(".dd", _written("dd", ".dd"), words=(b"gm 0 1", b"p 9 9 1 0", b"a 0 0 0 -1", b"e 0 1 2", b"1e999")),
     "mat": Target(".mat", _mat),
     "colmap": Target(".db", _colmap, words=(b"CREATE TRIGGER", b"VIEW", b"\xff\xff\xff\xff")),

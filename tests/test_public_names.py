@@ -22,10 +22,10 @@ PUBLIC = """
 BESIDE = ["distributed", "errors", "following", "inspect", "plotting", "registration", "report", "torch"]
 
 MATCHINGS = """
-    agreeing coordinates endpoints from_arrays from_blocks from_endpoints from_labels from_matrix from_pairs from_scores
-    from_table indices keep match_keys match_pairs match_weights n_matches n_objects n_points names offsets only_pairs
-    pair pair_objects pair_start pairs point_objects records repair shared_with sizes to_matrix weights with_records
-    with_weights
+    agreeing coordinates endpoints from_arrays from_blocks from_endpoints from_labels from_matrix from_networkx
+    from_pairs from_scores from_table indices keep match_keys match_pairs match_weights n_matches n_objects n_points
+    names offsets only_pairs pair pair_objects pair_start pairs point_objects records repair shared_with sizes
+    to_matrix to_networkx weights with_records with_weights
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long
 
 
@@ -140,5 +140,5 @@ MODULES = ("datasets", "distributed", "following", "io", "methods", "plotting", 
 # Modules inside these, what `clean` needs of them, and what the page tells in prose.
 INSIDE = """
     Callback FORMATS GROUP METHODS __version__ cameras cells check_page check_path colmap correspondences csv dd errors
-    gtsfm hloc in_memory mat npz opensfm parquet save_to shapes
+    gtsfm hloc in_memory mat npz opensfm parquet save_to shapes tables
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long

@@ -19,11 +19,13 @@ from stiefelsync.io.dispatch import as_path, load, read, write_content
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
 from stiefelsync.io.pair_scores import read_pair_scores
+from stiefelsync.io.provenance import made_by
 from stiefelsync.io.route import Route, plan_route
 from stiefelsync.matching.difference import Counts, Difference
 from stiefelsync.matching.graph import conflicts
 from stiefelsync.matching.left_out import are_among, pairs_to_drop
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.records import Records
 from stiefelsync.report import page
 from stiefelsync.sync.changes import carry_over
 from stiefelsync.sync.choose import PRESETS, Reason, choose_method, moves_alike
@@ -202,7 +204,7 @@ def clean(
     chosen = _chosen(DEFAULT if method is None else method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
-        outputs=[report, plot], reads=[images, start, pairs], force=force,
+        outputs=[report, plot], reads=[images, start, pairs], force=force, answer=True,
     )  # fmt: skip
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
@@ -217,24 +219,25 @@ def clean(
         if "prior" not in chosen.options:
             raise InputError(f"method {chosen.name!r} takes no scores of pairs; use method='tracks'", setting="method")
         given["prior"] = read_pair_scores(as_path(pairs), problem)
-    unasked = False
+    reason = Reason.ASKED
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given)
     else:
         choice = choose_method(problem, universe, method, given, photographs=route.reader.photographs)
         first = None if start is None else _labels(Path(start), problem)
-        unasked = choice.reason is Reason.POSITIONS
+        reason = choice.reason
         result = synchronise(problem, universe, method=choice.method, start=first, rng=rng, callback=callback, **given)
     if keep_tracks is not None:
         result = keep_longest(result, keep_tracks)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
+    provenance = made_by(method=result.method, options=options, seed=rng, source=route.source)
     with outputs(route.target, shown, drawn, reads=route.reads, force=force) as staged:
         trust = None if found.labels is None else lambda: result.point_confidence
         after = found.matches_after
         if len(barred):  # of these nothing is written that would follow, either
             after = after.keep(~are_among(after.pair_objects, barred)[after.match_pairs])
-        content = Content(after, found.labels, adds, original, trust, barred)
+        content = Content(after, found.labels, adds, original, provenance=provenance, confidence=trust, barred=barred)
         written = write_content(content, staged[route.target], route.writer, like=route.model, **route.options["write"])
         counts = found.counts if written is None else _counts(found, written, route, staged[route.target])
         if drawn is not None:
@@ -244,8 +247,9 @@ def clean(
             text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     lost, advice, next_command = route.words(content.matchings, written, photographs)
-    advice += _on_method(result, unasked=unasked)
-    if problem.weights is not None and content.matchings.weights is None and written is None:
+    advice += _on_method(result, reason)
+    kept_weights = problem.weights is None or content.matchings.weights is not None or written is not None
+    if not kept_weights and problem.records is None:
         lost.append("The matches of the answer have no weights: those of the input are not written.")
     return Cleaned(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(lost), certificate,
@@ -253,13 +257,25 @@ def clean(
     )  # fmt: skip
 
 
-def _on_method(result: Synchronisation, *, unasked: bool) -> list[str]:
-    """Return a sentence on positions: that they were looked at unasked, or that they were not though they say much."""
-    if unasked:
+def _on_method(result: Synchronisation, reason: Reason) -> list[str]:
+    """Return a sentence on a method that was chosen unasked, or on positions that are ignored though they say much."""
+    if reason is Reason.SINGLE:
+        records = result.input.records
+        return [f"Method {result.method} was chosen: {reason if records is None else _on_records(records)}."]
+    if reason is Reason.POSITIONS:
         return [f"Method {result.method} was chosen: positions say much here, and method={DEFAULT!r} ignores them."]
     if result.method in PRESETS and moves_alike(result.input):
         return [f"Method {result.method} ignores positions, which say much here; method={BY_POSITIONS!r} does not."]
     return []
+
+
+def _on_records(records: Records) -> str:
+    """Say which sources may hold duplicates."""
+    dirty = [name for name, clean in zip(records.sources, records.duplicate_free, strict=True) if not clean]
+    if records.sources == ("",):
+        return "all records are of one source, which holds duplicates"
+    them = ", ".join(dirty) if len(dirty) < len(records.sources) else "all sources"
+    return f"{them} may hold duplicates, since pairs inside are scored or you said so; duplicates='no' denies it"
 
 
 def _labels(path: Path, problem: Matchings) -> NDArray[np.int64]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._html import facts
 from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.graph import components, conflicts
 from stiefelsync.matching.matchings import Matchings
@@ -83,6 +85,18 @@ class Inspection:
     doubtful_share: float | None
     hopeless_pairs: int | None
     repair: Repair | None
+
+    def _told(self) -> dict[str, Any]:
+        """Return what is known."""
+        known = {at.name: getattr(self, at.name) for at in fields(self)}
+        return {name: value for name, value in known.items() if value is not None}
+
+    def __repr__(self) -> str:
+        return f"Inspection({', '.join(f'{name}={value!r}' for name, value in self._told().items())})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return facts("Inspection", {name.replace("_", " "): value for name, value in self._told().items()})
 
     @property
     def worth(self) -> str:

@@ -10,12 +10,26 @@ import typer
 
 from stiefelsync import io
 from stiefelsync.cli.days import inspect_days
-from stiefelsync.cli.options import Features, Format, Inputs, Json, Options, Quiet, Seed, Verbose, parse_options
+from stiefelsync.cli.options import (
+    Columns,
+    Duplicates,
+    Features,
+    Format,
+    Inputs,
+    Json,
+    Options,
+    Quiet,
+    Seed,
+    Threshold,
+    Verbose,
+    parse_options,
+)
 from stiefelsync.cli.terminal import facts, number, percent, program, show, show_json
 from stiefelsync.cli.usage import advice
 from stiefelsync.errors import counted
 from stiefelsync.following import is_followed
 from stiefelsync.inspection import Inspection, inspect
+from stiefelsync.io.dispatch import reader_of
 
 __all__ = ["run"]
 
@@ -33,6 +47,9 @@ def run(
         typer.Option("--max-conflicts", metavar="N", min=0, help="Exit with code 1 when there are more conflicts."),
     ] = None,
     features: Features = None,
+    columns: Columns = None,
+    duplicates: Duplicates = None,
+    threshold: Threshold = None,
     option: Options = [],  # noqa: B006  typer copies it
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -51,13 +68,19 @@ def run(
     Example: stiefelsync inspect mouse/*/
     """
     if is_followed(inputs):
-        unused = {"format": format, "max-conflicts": max_conflicts, "features": features}
-        inspect_days(inputs, options=parse_options(option), unused=unused, quiet=quiet, json=json)
+        unused = {
+            "format": format,
+            "max-conflicts": max_conflicts,
+            "features": features,
+            "columns": columns,
+            "duplicates": duplicates,
+        }
+        inspect_days(inputs, options=parse_options(option, threshold=threshold), unused=unused, quiet=quiet, json=json)
         return
     input, began = inputs[0], time.perf_counter()
-    given = parse_options(option, features)
+    given = parse_options(option, features, columns=columns, duplicates=duplicates, threshold=threshold)
     found = inspect(io.read(input, format, **given), rng=seed)
-    known = io.detect(input) if format is None else io.FORMATS[format]
+    known = reader_of(input, format, given)
     advised = [] if known.advice is None else known.advice(input, given)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:

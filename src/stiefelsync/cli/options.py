@@ -15,8 +15,9 @@ from stiefelsync.errors import InputError
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS
 
 __all__ = [
-    "Add", "Certificate", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json", "Like", "Method",
-    "Options", "Quiet", "Seed", "To", "Universe", "Unused", "Verbose", "parse_options", "parse_universe",
+    "Add", "Certificate", "Columns", "Duplicates", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json",
+    "Like", "Method", "Options", "Quiet", "Seed", "Threshold", "To", "Universe", "Unused", "Verbose", "parse_options",
+    "parse_universe",
 ]  # fmt: skip
 
 Input = Annotated[
@@ -97,6 +98,24 @@ Universe = Annotated[
     ),
 ]
 Features = Annotated[Path | None, typer.Option("--features", help="hloc: the file of features the matches belong to.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", metavar="NAMES", help="Scored pairs: their columns, id,id,score or source,id,source,id,score."
+    ),
+]
+Duplicates = Annotated[
+    str | None,
+    typer.Option(
+        "--duplicates",
+        metavar="yes|no|NAMES",
+        help="Scored pairs: whether sources may hold a thing twice, or which; by default those with pairs inside.",
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", metavar="P", help="Scored pairs: ignore those that are less probable."),
+]
 Images = Annotated[Path | None, typer.Option("--images", help="Folder of the photographs, for the report.")]
 Options = Annotated[
     list[str],
@@ -125,15 +144,15 @@ def parse_universe(text: str) -> int | str:
         raise InputError(f"--universe must be a whole number or auto, got {text!r}") from None
 
 
-def parse_options(settings: Sequence[str], features: Path | None = None) -> dict[str, Any]:
-    """Return every ``name=value`` as the name of an option and its value, and the file of features if there is one.
+def parse_options(settings: Sequence[str], features: Path | None = None, **flags: Any) -> dict[str, Any]:
+    """Return every ``name=value`` as the name of an option and its value, and what was given by flags of its own.
 
     Examples
     --------
     >>> parse_options(["p=4", "merge-px=2.5"])
     {'p': 4, 'merge_px': 2.5}
     """
-    given: dict[str, Any] = {} if features is None else {"features": features}
+    given = {name: value for name, value in (("features", features), *flags.items()) if value is not None}
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")

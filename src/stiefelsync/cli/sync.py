@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from stiefelsync.cleaning import Cleaned, clean
@@ -13,6 +14,8 @@ from stiefelsync.cli.days import sync_days
 from stiefelsync.cli.options import (
     Add,
     Certificate,
+    Columns,
+    Duplicates,
     Features,
     Force,
     Format,
@@ -24,6 +27,7 @@ from stiefelsync.cli.options import (
     Options,
     Quiet,
     Seed,
+    Threshold,
     To,
     Universe,
     Verbose,
@@ -36,6 +40,7 @@ from stiefelsync.errors import counted
 from stiefelsync.following import is_followed
 from stiefelsync.io.pair_scores import read_pairs
 from stiefelsync.sync.method import METHODS
+from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["run"]
 
@@ -79,6 +84,9 @@ def run(
         int | None,
         typer.Option("--keep-tracks", metavar="N", min=1, help="Keep only so many tracks, the longest and surest."),
     ] = None,
+    columns: Columns = None,
+    duplicates: Duplicates = None,
+    threshold: Threshold = None,
     option: Options = [],  # noqa: B006  typer copies it
     start: Annotated[
         Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
@@ -108,6 +116,7 @@ def run(
     Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     Example: stiefelsync sync mouse/*/ -o cells.csv --report cells.html
+    Example: stiefelsync sync edges.csv -o clusters.csv
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
     Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
     Example: stiefelsync sync database.db --before-verification -o clean.db
@@ -118,12 +127,16 @@ def run(
             "start": start, "workers": workers, "scheduler": scheduler, "certificate": certificate or None,
             "before-verification": before_verification or None, "universe": None if universe == "auto" else universe,
             "pairs": pairs, "drop-images": drop_images or None, "drop-pairs": drop_pairs, "keep-tracks": keep_tracks,
+            "columns": columns, "duplicates": duplicates,
         }  # fmt: skip
         sync_days(
-            inputs, output, options=parse_options(option), unused=unused, quiet=quiet, json=json, seed=seed,
-            to=to, report=report, method=method, force=force,
+            inputs, output, options=parse_options(option, threshold=threshold), unused=unused, quiet=quiet, json=json,
+            seed=seed, to=to, report=report, method=method, force=force,
         )  # fmt: skip
         return
+    given = parse_options(option, features, columns=columns, duplicates=duplicates, threshold=threshold)
+    if before_verification:
+        given = {"before_verification": True} | given
     input, many = inputs[0], workers is not None or scheduler is not None
     with progress(f"synchronising {input.name}", quiet=quiet) as callback, ExitStack() as stack:
         client = stack.enter_context(_cluster(workers, scheduler)) if many else None
@@ -132,8 +145,7 @@ def run(
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
             start=start, client=client, pairs=pairs, drop_images=drop_images,
             drop_pairs=() if drop_pairs is None else read_pairs(drop_pairs),
-            keep_tracks=keep_tracks,
-            **({"before_verification": True} if before_verification else {}) | parse_options(option, features),
+            keep_tracks=keep_tracks, **given,
         )  # fmt: skip
     if json:
         show_json(done.as_dict() | {"seed": seed})
@@ -158,6 +170,8 @@ def _lines(done: Cleaned) -> dict[str, str]:
     counts, written, result = done.counts, done.written, done.result
     figures, told, lines = done.as_dict(), _conflicts(done), {"result": _verdict(done)}
     repair = result.input.repair
+    if result.input.records is not None and result.consistent:
+        lines["records"] = _records(result)
     n_read = result.input.n_matches + (0 if repair is None else repair.dropped)
     if repair is not None:
         lines["read"] = f"{number(n_read)} matches, {number(repair.dropped)} of them ignored to make them one-to-one"
@@ -216,6 +230,17 @@ def _verdict(done: Cleaned) -> str:
     if counts.conflicts_after:
         return f"{gone}; {counted(counts.conflicts_after, 'conflict')} left"
     return f"consistent: {gone}"
+
+
+def _records(result: Synchronisation) -> str:
+    """Say how many records became how many clusters."""
+    records, labels = result.input.records, result.labels
+    assert records is not None
+    count = np.bincount(labels[labels >= 0])
+    alone = int((labels < 0).sum()) + int((count == 1).sum())
+    sources = f" of {counted(len(records.sources), 'source')}" if records.sources != ("",) else ""
+    clusters = int((count > 1).sum())
+    return f"{number(len(records))}{sources} → {number(clusters + alone)} clusters, {number(alone)} of one record"
 
 
 def _conflicts(done: Cleaned) -> str:

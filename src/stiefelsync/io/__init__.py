@@ -1,6 +1,7 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
 from stiefelsync.io import cells, colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
+from stiefelsync.io import tables as tables
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.correspondences import from_correspondences
 from stiefelsync.io.dispatch import detect, read, write
@@ -35,6 +36,7 @@ __all__ = [
     "parquet",
     "read",
     "read_truth",
+    "tables",
     "to_dict",
     "to_permutations",
     "to_tensor",

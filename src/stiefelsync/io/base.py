@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 Labels = NDArray[np.int64]
+MOST_MATCHES = 2**28  # of tracks: every two points of one are a match, 8 bytes at least
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Content:
         Whether a writer that filters an existing file adds the matches which that file does not have.
     original
         What the reader of the file kept for writing a changed copy of it, if anything.
+    provenance
+        What made the content, for formats that have a place for it: version, method, options, seed and the digest of
+        the input, as far as they are known.
     confidence
         Returns the confidence of the track of every point, (m,), NaN where unknown, for writers that hold it.
     barred : (B, 2) int64
@@ -51,6 +55,7 @@ class Content:
     labels: Labels | None = None
     add: bool = True
     original: object = None
+    provenance: Mapping[str, Any] | None = None
     confidence: Callable[[], NDArray[np.float64]] | None = None
     barred: Labels = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
@@ -154,6 +159,8 @@ class Format:
         Whether its points are keypoints of photographs.
     half_pixel
         Whether positions of a file count from the centre of the first pixel, not from its corner as COLMAP's do.
+    answers
+        Name of the format in which answers to such a file are written where nothing else is said; its own by default.
     files
         Names of the options that name further files to read.
     recipes
@@ -182,6 +189,7 @@ class Format:
     copies: bool = False
     photographs: bool = False
     half_pixel: Callable[[Path], bool] = lambda _: False
+    answers: str = ""
     files: tuple[str, ...] = ()
     recipes: Mapping[str, Callable[[], dict[str, Any]]] = field(default_factory=dict)
     load: Callable[..., tuple[Matchings, object]] | None = None

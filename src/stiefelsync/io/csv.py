@@ -18,7 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError, counted
-from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
+from stiefelsync.io.base import (
+    MOST_MATCHES,
+    Content,
+    Format,
+    consistent_labels,
+    follows,
+    head,
+    losses,
+    names_of,
+    register,
+)
 from stiefelsync.io.csv_table import DELIMITERS, Table, bad_row, header_of, parse
 from stiefelsync.io.limits import check_points
 from stiefelsync.matching._canonical import OneToMany, check_sizes, describe
@@ -28,7 +38,6 @@ __all__ = ["CSV", "TRACKS"]
 
 MATCH = (("object_a", "point_a", "object_b", "point_b"), ("weight",))
 TRACK = (("track", "object", "point"), ("x", "y", "confidence"))
-MOST_MATCHES = 2**28  # of tracks: every two points of one are a match, 8 bytes at least
 
 
 def _sniff(path: Path, first: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from stiefelsync.io.limits import guarded, regular
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["detect", "find", "load", "output_format", "read", "write", "write_content", "write_to"]
+__all__ = ["detect", "find", "load", "output_format", "read", "reader_of", "write", "write_content", "write_to"]
 
 
 def find(name: str) -> Format:
@@ -46,6 +47,20 @@ def detect(path: str | Path) -> Format:
     raise _unknown(path)
 
 
+def reader_of(path: str | Path, format: str | None, options: Iterable[str]) -> Format:
+    """Return the format asked for, else that of the content; else that which alone knows one of the options given."""
+    if format is not None:
+        return find(format)
+    try:
+        return detect(path)
+    except FormatError:
+        knowing = [[known for known in FORMATS.values() if name in known.read_options] for name in options]
+        alone = next((formats[0] for formats in knowing if len(formats) == 1), None)
+        if alone is None or not as_path(path).is_file():
+            raise
+        return alone
+
+
 def as_path(path: Any) -> Path:
     """Return a path, or raise :class:`InputError` for what cannot be one."""
     try:
@@ -69,7 +84,11 @@ def _unknown(path: Path) -> FormatError:
         return FormatError(f"{path} is empty")
     if path.suffix.lower() in FORMATS["csv"].suffixes:
         headers = "object_a,point_a,object_b,point_b[,weight] or track,object,point[,x,y]"
-        return FormatError(f"{path} is in none of the known formats; a table needs the header {headers}, as UTF-8 text")
+        return FormatError(
+            f"{path} is in none of the known formats; a table needs the header {headers}, as UTF-8 text, or of scored "
+            "pairs id_left,id_right,score, Splink's, or any with columns=id,id,score",
+            setting="columns",
+        )
     names = ", ".join(FORMATS)
     return FormatError(f"{path} is in none of the known formats ({names}); name one with format=", setting="format")
 
@@ -102,8 +121,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Matchin
     Matchings(2 objects, 5 points, 1 match in 1 of 1 pair)
     """
     path = as_path(path)
-    known = detect(path) if format is None else find(format)
-    return load(path, known, **options)[0]
+    return load(path, reader_of(path, format, options), **options)[0]
 
 
 def load(path: Path, known: Format, **options: Any) -> tuple[Matchings, object]:
@@ -200,13 +218,18 @@ def write_content(
         raise InputError(f"format {known.name!r} cannot hold this ({type(error).__name__}: {error})") from error
 
 
-def output_format(path: Path, format: str | None, source: Path | None) -> Format:
-    """Return the format asked for, else that of the input if the ending allows it, else that of the ending."""
+def output_format(path: Path, format: str | None, source: Path | None, *, answer: bool = False) -> Format:
+    """Return the format asked for, else that of the input if the ending allows it, else that of the ending.
+
+    An `answer` to a file may be of another kind than the file.
+    """
     if format is not None:
         return find(format)
     by_ending = [known for known in FORMATS.values() if path.suffix.lower() in known.suffixes]
     if source is not None:
         own = next((known for known in FORMATS.values() if known.sniff(source)), None)
+        if own is not None and answer and own.answers:
+            own = FORMATS[own.answers]
         if own is not None and (own in by_ending or path.suffix.lower() == source.suffix.lower()):
             return own
     if not by_ending:

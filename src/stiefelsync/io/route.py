@@ -9,7 +9,7 @@ from typing import Any
 
 from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.io.base import FORMATS, Format, Written
-from stiefelsync.io.dispatch import as_path, detect, find, load, output_format, write
+from stiefelsync.io.dispatch import as_path, load, output_format, reader_of, write
 from stiefelsync.io.files import Name, check_outputs
 from stiefelsync.matching.matchings import Matchings
 
@@ -69,6 +69,7 @@ def plan_route(
     outputs: Iterable[Name | None] = (),
     reads: Iterable[Name | None] = (),
     force: bool = False,
+    answer: bool = False,
 ) -> Route:
     """Find the formats, give every option to all that take one of its name, and check all of it.
 
@@ -80,6 +81,8 @@ def plan_route(
         Names of options that neither format takes but somebody else does.
     outputs, reads
         Further files to be written together with the target, and further files that are read.
+    answer
+        Whether an answer to the source is written, and not the source itself.
 
     Raises
     ------
@@ -90,8 +93,8 @@ def plan_route(
     inputs = [as_path(source), *(as_path(path) for path in (like, *reads) if path is not None)]
     check_outputs(written, reads=inputs, force=force)
     model = inputs[0 if like is None else 1]
-    reader = detect(inputs[0]) if format is None else find(format)
-    writer = output_format(written[0], to, model)
+    reader = reader_of(inputs[0], format, options)
+    writer = output_format(written[0], to, model, answer=answer)
     if like is not None and not (writer.copies and writer.sniff(model)):
         why = f"{model} is not such a file" if writer.copies else "it is not written as a changed copy of a file"
         raise InputError(f"the output is of the format {writer.name!r}: {why}; leave like= out", setting="like")

@@ -124,7 +124,8 @@ class Difference:
             return self.answer
         assert self.labels is not None
         about = self.input
-        return Matchings.from_labels(self.labels, about.sizes, names=about.names, coordinates=about.coordinates)
+        found = Matchings.from_labels(self.labels, about.sizes, names=about.names, coordinates=about.coordinates)
+        return found if about.records is None else found.with_records(about.records)
 
     @cached_property
     def added(self) -> Matchings:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from stiefelsync._core.binding import call
+from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching import _flat
 from stiefelsync.matching._canonical import (
@@ -393,6 +394,47 @@ class Matchings:
         return object.__new__(cls)._set(checked, *layout, None, called, at, None)
 
     @classmethod
+    @typed
+    def from_networkx(cls, graph: Any, *, weight: str = "weight", one_to_many: OneToMany = "error") -> Matchings:
+        """Build from a graph of networkx whose nodes are (object, id) and whose edges are matches.
+
+        Parameters
+        ----------
+        weight
+            Attribute of the edges that is their weight, where all have it.
+        one_to_many : {"error", "repair"}
+            As for :meth:`from_arrays`.
+
+        Returns
+        -------
+        Matchings
+            Objects are named and sorted; the ids, of any type, are kept in `records`.
+        """
+        from stiefelsync.matching.networks import from_networkx  # which needs this class
+
+        return from_networkx(graph, weight=weight, one_to_many=one_to_many)
+
+    def to_networkx(self) -> Any:
+        """Return a `networkx.Graph`: nodes (object, id), edges with the attribute ``weight``; needs networkx."""
+        from stiefelsync.matching.networks import to_networkx  # which needs this class
+
+        return to_networkx(self)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        weights = None if self.weights is None else f"{self.weights.min(initial=1):.3g} to {self.weights.max():.3g}"
+        told = {
+            "objects": self.n_objects,
+            "points": self.n_points,
+            "matches": self.n_matches,
+            "pairs of objects": len(self.pair_objects),
+            "weights": weights if self.n_matches else None,
+            "positions": self.coordinates is not None,
+        }
+        return facts("Matchings", told)
+
+    @classmethod
+    @typed
     def from_table(
         cls,
         table: Any,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,9 +53,9 @@ def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
 
     Parameters
     ----------
-    answer, truth : (m,) int, or Matchings
-        Universe point of every point (-1 = unmatched), or matches. The names of universe points are
-        irrelevant.
+    answer, truth : (m,) int, or Matchings, or Synchronisation
+        Universe point of every point (-1 = unmatched), or matches, or an answer with either. The names of universe
+        points are irrelevant.
 
     Notes
     -----
@@ -67,7 +68,7 @@ def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
     >>> score([0, 1, 0, 1, 0, -1], [5, 3, 5, 3, 3, 5])
     Score(precision=0.5, recall=0.333..., fscore=0.4)
     """
-    sides = [side if isinstance(side, Matchings) else _as_labels(side) for side in (answer, truth)]
+    sides = [side if isinstance(side, Matchings) else _as_labels(side) for side in map(_plain, (answer, truth))]
     m = [side.n_points if isinstance(side, Matchings) else len(side) for side in sides]
     if m[0] != m[1]:
         raise InputError(f"the answer has {m[0]} points but the truth has {m[1]}; both must describe the same points")
@@ -78,6 +79,13 @@ def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
         recall=both / true if true else 1.0,
         fscore=2 * both / (found + true) if found + true else 1.0,
     )
+
+
+def _plain(side: Any) -> Any:
+    """Return the labels of an answer of :func:`~stiefelsync.synchronise`, or its matches if it has none."""
+    if not hasattr(side, "outcome"):
+        return side
+    return side.labels if side.consistent else side.matchings()
 
 
 def objective(labels: ArrayLike, matchings: Matchings) -> float:
@@ -176,8 +184,7 @@ def cycle_error(
     total = judged.sum()
     value = float(contradicted.sum() / total) if total else 0.0
     error = 0.0
-    # Composed matches of one triplet hang together, so triplets are the units of the sample, not
-    # matches.
+    # Composed matches of one triplet hang together, so triplets are the units of the sample, not matches.
     if not exact and total:
         n = len(triplets)
         error = float(np.sqrt(n / (n - 1) * ((contradicted - value * judged) ** 2).sum()) / total)
@@ -235,8 +242,7 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
     """
     pairs, k = matchings.pair_objects.astype(np.int64), matchings.n_objects
     key = pairs[:, 0] * k + pairs[:, 1]
-    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any
-    # can be drawn.
+    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any can be drawn.
     first = np.searchsorted(pairs[:, 0], np.arange(k + 1))
     ahead = np.diff(first)[pairs[:, 1]]
     ends = np.cumsum(ahead)
@@ -255,8 +261,7 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         if len(every) <= limit:
             return every, True
         return every[rng.choice(len(every), limit, replace=False)], False
-    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare
-    # among so many.
+    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare among so many.
     drawn = [closed(rng.integers(n_wedges, size=limit)) for _ in range(4)]
     return np.concatenate(drawn)[:limit], False
 
@@ -312,8 +317,7 @@ def _judge(matchings: Matchings, triplets: Ints, partner: Callable[[Ints, Ints],
     b = partner(c, j)
     composed = b >= 0
     a, b, i, j, owner = a[composed], b[composed], i[composed], j[composed], owner[composed]
-    # Confirmed by the same match, contradicted by any other of either end; else nobody says
-    # anything.
+    # Confirmed by the same match, contradicted by any other of either end; else nobody says anything.
     direct = partner(a, j)
     confirmed = direct == b
     contradicted = ~confirmed & ((direct >= 0) | (partner(b, i) >= 0))

@@ -18,7 +18,9 @@ from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.records import Records
 
-__all__ = ["DOUBTFUL", "EdgeColumns", "columns_of", "edge_columns", "from_table", "linked"]
+__all__ = [
+    "DOUBTFUL", "EdgeColumns", "columns_of", "edge_columns", "from_table", "linked", "linked_pairs", "records_of",
+]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,6 +30,7 @@ Floats = NDArray[np.float64]
 DOUBTFUL = 0.3
 _MIN_WEIGHT = 1e-9  # a weight is positive, and a pair of probability 0 is evidence all the same
 
+_WORDS = {"yes": True, "true": True, "no": False, "false": False}
 _SUFFIXES = (("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("1", "2"), ("_a", "_b"))
 _PREFIXES = (("left_", "right_"), ("l_", "r_"))
 _IDS = ("unique_id", "id", "record_id", "rec_id", "record")
@@ -218,6 +221,36 @@ def linked(
     inside = records.source[ends[:, 0]] == records.source[ends[:, 1]]
     clean = _duplicate_free(records, np.unique(records.source[ends[inside, 0]]), duplicates)
     records = Records(records.sources, records.source, records.ids, clean)
+    return _problem(ends, probability, records, threshold, twice)
+
+
+def linked_pairs(
+    ends: Ints, probability: Floats, source: Ints, *, duplicate_free: bool, threshold: float | None = None
+) -> Matchings:
+    """Return the problem of scored pairs of points without ids, grouped by their sources.
+
+    Parameters
+    ----------
+    ends, probability : (M, 2), (M,)
+        Different pairs of points a < b or b < a, and how probable they are.
+    source : (m,)
+        Source of every point, ascending from 0 without gaps.
+
+    Examples
+    --------
+    >>> linked_pairs(np.array([[0, 1]]), np.array([0.9]), np.array([0, 1]), duplicate_free=True)
+    Matchings(2 objects, 2 points, 1 match in 1 of 1 pair)
+    """
+    names = tuple(str(n) for n in range(int(source.max(initial=-1)) + 1))
+    clean = np.full(len(names), duplicate_free)
+    first = np.searchsorted(source, np.arange(len(names)))
+    records = Records(names, source, np.arange(len(source)) - first[source], clean)
+    return _problem(np.sort(ends, axis=1), probability, records, threshold, 0)
+
+
+def _problem(ends: Ints, probability: Floats, records: Records, threshold: float | None, twice: int) -> Matchings:
+    """Return the problem of different pairs of records a < b."""
+    clean = records.duplicate_free
     if threshold is not None and not 0 <= threshold < 1:
         raise InputError(f"threshold must be a probability of at least 0 and below 1, got {threshold!r}")
     weights = np.maximum(probability, _MIN_WEIGHT)
@@ -313,6 +346,37 @@ def _records(
     return found, ends.reshape(-1, 2).astype(np.int64)
 
 
+def records_of(cluster: Any, source: Any | None, ids: Any) -> tuple[Records, Ints, Ints]:
+    """Return the records of a table that lists each once, where each row's is among them, and the cluster of each row.
+
+    Sources are free of duplicates if no cluster has two records of one of them, else none is.
+
+    Parameters
+    ----------
+    cluster, source, ids : (n,)
+        Columns, NumPy's or Arrow's; `source` is None where there is one source.
+    """
+    _, clusters = _factorised([cluster], ["cluster_id"])
+    values, codes = _factorised([ids], ["unique_id"])
+    clusters, codes = clusters[:, 0], codes[:, 0]
+    names, owners = [""], np.zeros_like(codes)
+    if source is not None:
+        found, owners = _factorised([source], ["source_dataset"])
+        names, owners = [str(name) for name in found.tolist()], owners[:, 0]
+    keys = owners * max(len(values), 1) + codes
+    order = np.argsort(keys, kind="stable")
+    twice = np.flatnonzero(np.diff(keys[order]) == 0)
+    if len(twice):
+        t = int(order[twice[0] + 1])
+        raise InputError(f"the record {_shown(values[codes[t]])} is listed twice", match=t)
+    where = np.empty(len(keys), dtype=np.int64)
+    where[order] = np.arange(len(keys))
+    pairs = np.unique(clusters * len(names) + owners, return_counts=True)[1]
+    clean = len(names) > 1 and int(pairs.max(initial=0)) < 2
+    ordered = owners[order]
+    return Records(tuple(names), ordered, values[codes[order]], np.full(len(names), clean)), where, clusters
+
+
 def _prefixed(values: NDArray[Any], prefix: str, ids: Ints) -> tuple[list[str], NDArray[Any], Ints]:
     """Split ids such as "shop-__-17" at the first `prefix`.
 
@@ -334,47 +398,43 @@ def _shown(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _factorised(two: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[Any], Ints]:
-    """Return the different values of two columns, sorted where they can be, and the codes of both.
-
-    Shape (M, 2).
-    """
-    if all(hasattr(column, "combine_chunks") for column in two):
-        values, codes = _factorised_arrow(two)
+def _factorised(columns: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[Any], Ints]:
+    """Return the different values of columns, sorted where they can be, and the codes of all; shape (n, columns)."""
+    if all(hasattr(column, "combine_chunks") for column in columns):
+        values, codes = _factorised_arrow(columns)
     else:
-        left, right = (_array(column) for column in two)
-        if left.dtype.kind != right.dtype.kind:
-            left, right = left.astype(object), right.astype(object)
-        values, codes = _unique(np.concatenate([left, right]))
+        arrays = [_array(column) for column in columns]
+        if len({array.dtype.kind for array in arrays}) > 1:
+            arrays = [array.astype(object) for array in arrays]
+        values, codes = _unique(np.concatenate(arrays))
     bad = np.flatnonzero(codes < 0)
     if len(bad):
         t = int(bad[0])
-        side, row = divmod(t, len(codes) // 2)
+        side, row = divmod(t, len(codes) // len(columns))
         raise InputError(f"{names[side]} is empty", match=row)
-    return values, codes.reshape(2, -1).T
+    return values, codes.reshape(len(columns), -1).T
 
 
-def _factorised_arrow(two: Sequence[Any]) -> tuple[NDArray[Any], Ints]:
-    """Do the same for two columns of Arrow."""
+def _factorised_arrow(columns: Sequence[Any]) -> tuple[NDArray[Any], Ints]:
+    """Do the same for columns of Arrow."""
     import pyarrow
 
-    types = {column.type for column in two}
-    if len(types) > 1:
-        two = [column.cast(pyarrow.string()) for column in two]
-    chunks = [chunk for column in two for chunk in column.chunks]
-    joined = pyarrow.chunked_array(chunks, type=two[0].type)
-    if pyarrow.types.is_dictionary(joined.type):
-        joined = joined.cast(joined.type.value_type)
-    encoded = joined.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pyarrow.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    values = encoded.dictionary.to_numpy(zero_copy_only=False)
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    order = np.argsort(values, kind="stable")
-    place = np.empty(len(values) + 1, dtype=np.int64)
-    place[order] = np.arange(len(values))
-    place[-1] = -1
-    return values[order], place[codes]
+    plain = [column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type for column in columns]
+    if len(set(plain)) > 1:
+        columns = [column.cast(pyarrow.string()) for column in columns]
+    encoded = [column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode() for column in columns]
+    # The texts of dictionaries are compared, never those of rows, which would be many times as many.
+    chunks = [chunk for column in encoded for chunk in column.chunks]
+    texts = [chunk.dictionary.to_numpy(zero_copy_only=False) for chunk in chunks]
+    joined = np.concatenate([np.empty(0, dtype=object) if not texts else texts[0][:0], *texts])
+    values, place = _unique(joined)
+    place = np.append(place, -1)
+    codes, first = [np.empty(0, dtype=np.int64)], 0
+    for chunk, listed in zip(chunks, texts, strict=True):
+        indices = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes.append(place[np.where(indices < 0, len(joined), first + indices)])
+        first += len(listed)
+    return values, np.concatenate(codes)
 
 
 def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
@@ -412,6 +472,8 @@ def _duplicate_free(records: Records, scored: Ints, duplicates: bool | str | Seq
     if duplicates is None:
         clean[scored] = False
         return clean if count > 1 else np.zeros(count, dtype=bool)
+    if isinstance(duplicates, str):
+        duplicates = _WORDS.get(duplicates.strip().lower(), duplicates)
     if isinstance(duplicates, bool):
         if not duplicates and count < 2:
             raise InputError("a single source without duplicates has no pairs to be found; leave duplicates out")

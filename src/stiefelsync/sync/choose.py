@@ -39,6 +39,7 @@ class Reason(StrEnum):
 
     ASKED = "it was asked for"
     USUAL = "it is the usual one"
+    SINGLE = "every object has one point, so nothing but scores tells who belongs together"
     LARGE = "the universe is so large that dense arrays are out of reach"
     POSITIONS = "positions say much here"
 
@@ -63,9 +64,11 @@ def choose_method(
     """Return the method that really runs when asked for `method`.
 
     1. A method that is asked for runs, and "accurate" if none is.
-    2. But "accurate" and "fast" hand over to "tracks" where the universe is to be estimated and is so large that dense
-       arrays are out of reach.
-    3. Where no method, no option and no universe is given, "tracks" runs on keypoints of photographs (`photographs`) if
+    2. But "accurate" and "fast" hand over to "correlation" where no object has more than one point, as with records of
+       sources that may hold duplicates, unless an option or a universe is given.
+    3. They hand over to "tracks" where the universe is to be estimated and is so large that dense arrays are out of
+       reach.
+    4. Where no method, no option and no universe is given, "tracks" runs on keypoints of photographs (`photographs`) if
        neighbouring matches move alike: it alone looks at positions.
 
     Examples
@@ -77,6 +80,8 @@ def choose_method(
     asked = find_method(DEFAULT if method is None else method)
     asked.check_options(options)
     if asked.name in PRESETS:
+        if universe == "auto" and not options and int(matchings.sizes.max(initial=0)) == 1:
+            return Choice(find_method("correlation"), {}, Reason.SINGLE)
         many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES  # their likelihood has a table of object pairs
         least_entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
         if universe == "auto" and (least_entries > MAX_PRESET_ENTRIES or many_objects):

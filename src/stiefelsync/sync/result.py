@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence, track_confidence
+from stiefelsync.sync.frame import Frame, frame_of
 from stiefelsync.sync.method import METHODS, Callback, Outcome
 from stiefelsync.sync.outcome import Record
+from stiefelsync.sync.scores import MISSING, are_probabilities, match_values, move_confidence
 
 if TYPE_CHECKING:
     from stiefelsync.matching.universe import UniverseEstimate
@@ -136,11 +139,17 @@ class Synchronisation(Record):
     def point_confidence(self) -> NDArray[np.float64]:
         """Confidence of the track of every point, NaN for one in none; shape (m,).
 
-        A method that knows how sure it is of every single point is believed.
+        A method that knows how sure it is of every single point is believed. Points that are records, with scores that
+        are probabilities, are asked how much better their cluster suits them than the next best place
+        (:func:`~stiefelsync.sync.scores.move_confidence`).
         """
         told = self.outcome.details.point_confidence()
         if told is not None:
             return told
+        if self.input.records is not None and are_probabilities(self.input):
+            alone = self.labels < 0
+            labels = np.where(alone, self.labels.max(initial=-1) + np.cumsum(alone), self.labels)
+            return move_confidence(self.input.endpoints, match_values(self.input), labels, MISSING)
         by_label = track_confidence(self.input, self.labels, self.confidence)
         return np.append(by_label, np.nan)[self.labels]
 
@@ -194,6 +203,39 @@ class Synchronisation(Record):
         for row, track in zip(found, tracks, strict=True):
             row[track[:, 0]] = track[:, 1]
         return found
+
+    def to_frame(self) -> Frame:
+        """Return the answer as a table of one row per point, for any library of data frames.
+
+        Returns
+        -------
+        Frame
+            A dict of columns: ``track`` (-1 = in none), ``object``, ``point``, ``x`` and ``y`` where known, and
+            ``confidence``; of records ``cluster_id``, their source and own id, and ``confidence``. pandas, polars and
+            Arrow make a frame of it by their usual constructors.
+
+        Examples
+        --------
+        >>> from stiefelsync import Matchings, synchronise
+        >>> result = synchronise(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2, method="union-find")
+        >>> {name: column.tolist() for name, column in result.to_frame().items()}["track"]
+        [0, 1, 1, 0]
+        """
+        return frame_of(self)
+
+    def to_networkx(self) -> Any:
+        """Return all matches of the answer as a `networkx.Graph`; see :meth:`Matchings.to_networkx`."""
+        return self.matchings().to_networkx()
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        figures = self.as_dict()
+        names = (
+            "status", "objects", "points", "universe_size", "tracks", "points_unmatched", "matches_before",
+            "matches_kept", "matches_removed", "matches_added",
+        )  # fmt: skip
+        told = {name.replace("_", " "): figures.get(name) for name in names}
+        return facts(f"Synchronisation by {self.method}", told | {"seconds": float(sum(self.timings.values()))})
 
     def as_dict(self, *, certificate: bool = False) -> dict[str, Any]:
         """Return the figures of :meth:`summary` under stable names, ready for JSON.

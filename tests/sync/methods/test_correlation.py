@@ -9,9 +9,9 @@ import pytest
 
 from stiefelsync import Matchings, datasets, synchronise
 from stiefelsync.errors import InputError
-from stiefelsync.sync.methods._contraction import clusters, move_confidence, total_value
-from stiefelsync.sync.methods.correlation import log_odds
+from stiefelsync.sync.methods._contraction import clusters, total_value
 from stiefelsync.sync.outcome import by_first_appearance
+from stiefelsync.sync.scores import match_values, move_confidence
 
 
 def graph(n: int, seed: int, share: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
@@ -76,9 +76,9 @@ def test_confidence_is_that_of_staying():
 def test_values_of_weights():
     pairs = {(0, 1): [[0, 0]], (1, 2): [[0, 0]]}
     plain = Matchings.from_pairs(pairs, [1, 1, 1])
-    assert log_odds(plain).tolist() == [1, 1]
-    assert log_odds(plain.with_weights([0.8, 1.0])) == pytest.approx([np.log(4), np.log(1e6 - 1)])
-    assert log_odds(plain.with_weights([2.0, 6.0])).tolist() == [0.5, 1.5]
+    assert match_values(plain).tolist() == [1, 1]
+    assert match_values(plain.with_weights([0.8, 1.0]), 0.0) == pytest.approx([np.log(4), np.log(1e6 - 1)])
+    assert match_values(plain.with_weights([2.0, 6.0])).tolist() == [0.5, 1.5]
 
 
 def test_no_giant_cluster_where_matches_have_no_weights():
@@ -134,7 +134,7 @@ def test_duplicates_inside_sources_are_found(seed):
     assert (result.labels >= 0).all()
     assert ours > max(sure)
     assert result.outcome.details.value == pytest.approx(
-        total_value(problem.endpoints, log_odds(problem), result.labels, -0.5)
+        total_value(problem.endpoints, match_values(problem), result.labels, -0.5)
     )
     confidence = result.point_confidence
     assert ((confidence >= 0.5 - 1e-9) & (confidence <= 1)).all()

@@ -1,4 +1,4 @@
-"""Clusters of largest total value: greedy contraction of a signed graph, then moves of single vertices."""
+"""Clusters of large total value: contraction of a signed graph by means, then moves of single vertices."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.graph import connected, numbered
 
-__all__ = ["clusters", "move_confidence", "total_value"]
+__all__ = ["clusters", "total_value"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _GAIN = 1e-9  # a move must win more than what rounding may pretend
-# What sums of log-odds are worth beside those of independent judgements: with it the confidence of simulated records
-# (datasets.records, where a bad record spoils all its scores) is theirs, within .05, up to .98.
-_TOGETHER = 0.6
 
 
 def clusters(
@@ -53,8 +50,8 @@ def clusters(
     -----
     Two clusters can gain by being joined only where some pair between them has a positive value, so the components of
     the positive pairs are solved one by one; those of two vertices at once. Inside one every contraction takes the
-    pair of clusters of largest summed value from a heap and adds the smaller list of neighbours to the larger:
-    O(M log² M) in all.
+    pair of clusters of largest mean value from a heap and adds the smaller list of neighbours to the larger:
+    O(M log² M) in all. The mean, over all pairs of vertices, and not the sum: large clusters would swallow others.
     """
     labels = np.arange(n)
     if not len(ends):
@@ -98,7 +95,8 @@ def _component(
     rows = zip(*_lists(keys, n), strict=True)
     marks = [tuple((group, key) for group, key in enumerate(row) if key >= 0) for row in rows]
     owner = _contract(graph, marks, missing)
-    return np.array(owner, dtype=np.int64), _move(graph, owner, marks, missing, sweeps)
+    moves = _move(graph, owner, marks, missing, sweeps)
+    return np.array(owner, dtype=np.int64), moves
 
 
 def _lists(keys: Sequence[Ints], n: int) -> list[list[int]]:
@@ -106,20 +104,18 @@ def _lists(keys: Sequence[Ints], n: int) -> list[list[int]]:
 
 
 def _contract(graph: list[dict[int, float]], marks: list[tuple[tuple[int, int], ...]], missing: float) -> list[int]:
-    """Join clusters, those of largest summed value first, as long as some sum is positive; return each vertex' one."""
+    """Join clusters, those of largest mean value first, as long as some mean is positive; return each vertex' one."""
     n = len(graph)
-    sums = [dict(neighbours) for neighbours in graph]
-    counts = [dict.fromkeys(neighbours, 1) for neighbours in graph] if missing else []
+    # Sums over scored pairs count each from the value of one that was not scored, which every pair has at least.
+    sums = [{other: value - missing for other, value in neighbours.items()} for neighbours in graph]
     held = [set(own) for own in marks]
     members: list[list[int]] = [[v] for v in range(n)]
 
     def worth(a: int, b: int) -> float:
-        """Return what joining two clusters gains, the pairs that were never scored included."""
-        if not missing:
-            return sums[a][b]
-        return sums[a][b] + missing * (len(members[a]) * len(members[b]) - counts[a][b])
+        """Return the mean value of the pairs between two clusters, those that were never scored included."""
+        return sums[a][b] / (len(members[a]) * len(members[b])) + missing
 
-    heap = [(-value, a, b) for a, row in enumerate(graph) for b, value in row.items() if a < b and value > 0]
+    heap = [(-worth(a, b), a, b) for a, row in enumerate(graph) for b, value in row.items() if a < b and value > 0]
     heapq.heapify(heap)
     while heap:
         negative, a, b = heapq.heappop(heap)
@@ -127,13 +123,12 @@ def _contract(graph: list[dict[int, float]], marks: list[tuple[tuple[int, int], 
             continue
         now = worth(a, b)
         if now != -negative:
-            # Sums that grew were entered again when they did; those that shrank meanwhile are entered now.
+            # Means that grew were entered again when they did; those that shrank meanwhile are entered now.
             if 0 < now < -negative:
                 heapq.heappush(heap, (-now, a, b))
             continue
         if not held[a].isdisjoint(held[b]):
-            for table in (sums, counts) if missing else (sums,):
-                del table[a][b], table[b][a]
+            del sums[a][b], sums[b][a]
             continue
         if len(sums[a]) > len(sums[b]):
             a, b = b, a
@@ -142,13 +137,9 @@ def _contract(graph: list[dict[int, float]], marks: list[tuple[tuple[int, int], 
         members[a] = []
         held[b] |= held[a]
         del sums[a][b], sums[b][a]
-        if missing:
-            del counts[a][b], counts[b][a]
         for other, value in sums[a].items():
             del sums[other][a]
             sums[b][other] = sums[other][b] = sums[b].get(other, 0.0) + value
-            if missing:
-                counts[b][other] = counts[other][b] = counts[b].get(other, 0) + counts[other].pop(a)
             now = worth(b, other)
             if now > 0:
                 heapq.heappush(heap, (-now, *((b, other) if b < other else (other, b))))
@@ -168,9 +159,11 @@ def _move(
     sweeps: int,
 ) -> int:
     """Move single vertices to where they are worth most, or out, until none gains; changes `owner`, counts moves."""
-    size = Counter(owner)
+    inside: list[set[int]] = [set() for _ in graph]
+    for v, c in enumerate(owner):
+        inside[c].add(v)
     held = Counter((owner[v], mark) for v, own in enumerate(marks) for mark in own)
-    free = [c for c in range(len(graph)) if c not in size]  # names of clusters that nobody has
+    free = [c for c, members in enumerate(inside) if not members]  # names of clusters that nobody has
     waiting = set(range(len(graph)))
     moves = 0
     for _ in range(sweeps):
@@ -184,9 +177,9 @@ def _move(
                 sums[c] = sums.get(c, 0.0) + value
                 counts[c] = counts.get(c, 0) + 1
             if missing:
-                sums = {c: value + missing * (size[c] - (c == here) - counts[c]) for c, value in sums.items()}
-            own = sums.get(here, missing * (size[here] - 1))
-            best, there = (0.0, -1) if size[here] > 1 else (own, here)
+                sums = {c: value + missing * (len(inside[c]) - (c == here) - counts[c]) for c, value in sums.items()}
+            own = sums.get(here, missing * (len(inside[here]) - 1))
+            best, there = (0.0, -1) if len(inside[here]) > 1 else (own, here)
             for c, value in sums.items():
                 if c != here and value > best and not any(held[c, mark] for mark in marks[v]):
                     best, there = value, c
@@ -194,16 +187,17 @@ def _move(
                 continue
             if there < 0:
                 there = free.pop()
-            size[here] -= 1
-            size[there] += 1
-            if not size[here]:
+            inside[here].remove(v)
+            inside[there].add(v)
+            if not inside[here]:
                 free.append(here)
             for mark in marks[v]:
                 held[here, mark] -= 1
                 held[there, mark] += 1
             owner[v] = there
             moves += 1
-            waiting.update(graph[v])
+            # What others are worth where they are changes with their neighbours, and with how many are there at all.
+            waiting.update(graph[v], *((inside[here], inside[there]) if missing else ()))
         if not waiting:
             break
     return moves
@@ -221,32 +215,3 @@ def total_value(ends: Ints, values: Floats, labels: Ints, missing: float = 0.0) 
     size = np.bincount(labels)
     unscored = int((size * (size - 1) // 2).sum()) - int(inside.sum())
     return float(values[inside].sum() + missing * unscored)
-
-
-def move_confidence(ends: Ints, values: Floats, labels: Ints, missing: float = 0.0) -> Floats:
-    """Return for every vertex the odds, as a probability, of its cluster against the best other place; shape (n,).
-
-    The other place is the cluster it is worth most to, or none. Where values are log-odds of judgements it estimates
-    the probability that the vertex belongs where it is, all other vertices being right. Judgements of pairs that share
-    a vertex err together, so their sum counts as less than if they were independent.
-
-    Examples
-    --------
-    >>> ends, values = np.array([[0, 1], [1, 2]]), np.log([9.0, 1 / 4])
-    >>> move_confidence(ends, values, np.array([0, 0, 1])).round(2).tolist()
-    [0.79, 0.79, 0.7]
-    """
-    width = int(labels.max(initial=-1)) + 1
-    both = np.concatenate([ends, ends[:, ::-1]])
-    ways, which = np.unique(both[:, 0] * width + labels[both[:, 1]], return_inverse=True)
-    worth = np.bincount(which, np.concatenate([values, values]), len(ways))
-    vertex, cluster = np.divmod(ways, max(width, 1))
-    home = cluster == labels[vertex]
-    size = np.bincount(labels, minlength=1)
-    worth += missing * (size[cluster] - home - np.bincount(which, minlength=len(ways)))
-    own = missing * (size[labels] - 1.0)
-    own[vertex[home]] = worth[home]
-    # Somebody alone may only go elsewhere; all others may also be alone, which is worth nothing.
-    other = np.where(size[labels] > 1, 0.0, -np.inf)
-    np.maximum.at(other, vertex[~home], worth[~home])
-    return np.asarray(1 / (1 + np.exp(np.clip(_TOGETHER * (other - own), -700, 700))))

@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
-from stiefelsync.sync.methods._contraction import clusters, move_confidence, total_value
+from stiefelsync.sync.methods._contraction import clusters, total_value
 from stiefelsync.sync.options import option
+from stiefelsync.sync.scores import MISSING, OFFSET, match_values, move_confidence
 
-__all__ = ["CorrelationDetails", "CorrelationOptions", "log_odds", "run"]
-
-# A pair that nobody scored was improbable, or fell through the blocks: -0.25 to -1 are equally good, for matches
-# without weights, too; with 0 a table of likely pairs alone (.3 and more) loses .1 to .2 of fscore.
-MISSING = -0.5
-_SUREST = 1e-6  # no single score is surer than this, from either side
+__all__ = ["CorrelationDetails", "CorrelationOptions", "run"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +25,9 @@ class CorrelationOptions:
 
     missing: float = option(
         MISSING, "value, at most 0, of two points in one cluster that no match joins, in units of log-odds."
+    )
+    offset: float = option(
+        OFFSET, "added to the log-odds of every probability: the larger, the more pairs are taken for the same."
     )
     duplicate_free: Any = option(
         None,
@@ -71,29 +70,9 @@ class CorrelationDetails(Details):
         return {"value": self.value, "moves": self.moves}
 
 
-def log_odds(matchings: Matchings) -> NDArray[np.float64]:
-    """Return the value of every match, (M,).
-
-    Weights of at most 1 are probabilities and become log-odds. Matches without weights are worth 1 each, and larger
-    weights are measured in units of their median.
-
-    Examples
-    --------
-    >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], weights={(0, 1): [0.5]})
-    >>> log_odds(problem)
-    array([0.])
-    """
-    if matchings.weights is None:
-        return np.ones(matchings.n_matches)
-    if matchings.weights.max(initial=0) > 1:
-        return np.asarray(matchings.weights / np.median(matchings.weights))
-    p = np.clip(matchings.weights, _SUREST, 1 - _SUREST)
-    return np.asarray(np.log(p / (1 - p)))
-
-
 @register(
     "correlation",
-    summary="clusters of largest summed log-odds; duplicates inside a source are allowed",
+    summary="clusters of large log-odds; duplicates inside a source are allowed",
     consistent=True,
     cost="O(M log² M)",
     reference="Bansal, Blum, Chawla: Correlation clustering, Machine Learning 56, 2004; Keuper et al.: Efficient "
@@ -112,18 +91,19 @@ def run(
     rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Outcome:
-    """Choose clusters that maximise the sum, over all pairs inside them, of w = log p / (1 - p).
+    """Choose clusters so that the sum, over all pairs inside them, of w = log p / (1 - p) + `offset` is large.
 
     A match of weight p is a pair that is the same with probability p; a pair without a match has the value `missing`.
     Points of one object are never joined, nor records of a source that is free of duplicates; nothing else is
     forbidden, so where sources may hold duplicates every record is an object of its own. Clusters are contracted
-    greedily, the pair of largest summed value first, as long as one is positive; then single points move to where
-    they are worth most until no move gains.
+    greedily, the two of largest mean value between them first, as long as one is positive; then single points move to
+    where they are worth most until no move gains.
 
     Notes
     -----
-    Cycle-consistent by construction. The contraction is exact in the sense that every sum is that of all matches
-    between the two clusters; the clustering is a local optimum, for the problem is NP-hard. Deterministic. O(M log² M).
+    Cycle-consistent by construction. The contraction is exact in the sense that every mean is that of all pairs
+    between the two clusters, those without a match included; the clustering is a local optimum, for the problem is
+    NP-hard. Deterministic. O(M log² M).
 
     Examples
     --------
@@ -134,7 +114,7 @@ def run(
     """
     watch, report = Stopwatch(), Reporter(callback)
     with watch("values"):
-        values, missing = log_odds(matchings), float(options.missing)
+        values, missing = match_values(matchings, options.offset), float(options.missing)
         if not -np.inf < missing <= 0:
             raise InputError(f"option missing must be a finite number of at most 0, got {missing!r}")
         apart = _apart(matchings, options.duplicate_free)

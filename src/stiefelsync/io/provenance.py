@@ -1,0 +1,53 @@
+"""What made a file: version, method, options, seed, and the digest of what was read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from stiefelsync._version import __version__
+
+__all__ = ["made_by"]
+
+
+def made_by(
+    method: str, options: Mapping[str, Any] | None = None, seed: object = None, source: Path | None = None
+) -> dict[str, Any]:
+    """Return what made an answer, ready for JSON; equal runs give equal values, so no time and no folder is in it.
+
+    Parameters
+    ----------
+    options
+        Those that were given; what has no plain text is given by its type.
+    seed
+        A whole number; whatever else draws cannot be told.
+    source
+        The file that was read, whose name and digest are kept; a folder has none.
+
+    Examples
+    --------
+    >>> made_by("tracks", {"threshold": 0.3}, seed=7)["options"]
+    {'threshold': 0.3}
+    """
+    told: dict[str, Any] = {"program": "stiefelsync", "version": __version__, "method": method}
+    told["options"] = {name: _plain(value) for name, value in sorted((options or {}).items())}
+    if seed is None or isinstance(seed, Integral):
+        told["seed"] = 0 if seed is None else int(seed)
+    if source is not None and source.is_file():
+        with source.open("rb") as file:
+            told["input"] = {"name": source.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return told
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, or the name of its type."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, bool | int | float | str) for item in value):
+        return list(value)
+    if isinstance(value, Path):
+        return value.name
+    return type(value).__name__

@@ -1,0 +1,268 @@
+"""Tables of records: in as linkage programs write them, out as data frames open them, errors name the line."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from stiefelsync import FormatError, InputError, Matchings, clean, datasets, io, synchronise
+from stiefelsync.errors import MissingExtraError
+from stiefelsync.io.tables import files
+from stiefelsync.io.tables.files import Coded, header, read_columns, write_columns
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+CLEAN = datasets.records(60, sources=3, rng=0)
+DIRTY = datasets.records(60, sources=3, duplicates=0.3, rng=0)
+
+
+@pytest.fixture(params=["quick", "plain"])
+def reader(request, monkeypatch):
+    """Read text as Arrow does, and as Python does where Arrow is not installed."""
+    if request.param == "plain":
+
+        def missing(why="Parquet"):
+            raise MissingExtraError(why, "pyarrow", "tables")
+
+        monkeypatch.setattr(files, "_arrow", missing)
+    return request.param
+
+
+def save(table, path):
+    if path.suffix == ".parquet":
+        parquet.write_table(pyarrow.table(table), path)
+    else:
+        write_columns(path, {name: np.asarray(column) for name, column in table.items()})
+    return path
+
+
+def text(path, content):
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("drawn", [CLEAN, DIRTY], ids=["clean", "duplicates"])
+def test_a_table_of_a_linkage_program_goes_in_and_clusters_come_out(drawn, ending, tmp_path):
+    source = save(drawn.pairs, tmp_path / f"edges.{ending}")
+    done = clean(source, tmp_path / f"clusters.{ending}")
+    assert io.detect(source).name == "edges"
+    assert io.detect(done.output).name == "clusters"
+    pandas = pytest.importorskip("pandas")
+    opened = {"csv": pandas.read_csv, "tsv": pandas.read_table, "parquet": pandas.read_parquet}[ending](done.output)
+    assert list(opened.columns) == ["cluster_id", "source_dataset", "unique_id", "confidence"]
+    problem = Matchings.from_table(drawn.pairs)
+    assert len(opened) == len(problem.records) == len(opened[["source_dataset", "unique_id"]].drop_duplicates())
+    assert opened.confidence.between(0, 1).all()
+    # The clusters of the file are those of the answer.
+    numbers = {
+        key: n for n, key in enumerate(zip(*(c.tolist() for c in problem.records.columns().values()), strict=True))
+    }
+    rows = [numbers[key] for key in zip(opened.source_dataset, opened.unique_id, strict=True)]
+    labels = done.result.labels[rows]
+    pairs = set(zip(opened.cluster_id.tolist(), labels.tolist(), strict=True))
+    kept = {(c, n) for c, n in pairs if n >= 0}
+    assert len({c for c, _ in kept}) == len({n for _, n in kept}) == len(kept)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "duckdb"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("to", ["clusters", "edges"])
+def test_every_library_opens_every_output_without_options(library, ending, to, tmp_path):
+    module = pytest.importorskip(library)
+    source = save(DIRTY.pairs, tmp_path / "edges.csv")
+    path = clean(source, tmp_path / f"out.{ending}", to=to).output
+    opened = {
+        "pandas": lambda: getattr(module, f"read_{ending}")(path),
+        "polars": lambda: getattr(module, f"read_{ending}")(path),
+        "duckdb": lambda: getattr(module, f"read_{ending}")(str(path)).df(),
+    }[library]()
+    first = {"clusters": "cluster_id", "edges": "source_dataset_l"}[to]
+    assert next(iter(opened.columns)) == first
+    result = synchronise(Matchings.from_table(DIRTY.pairs))
+    assert len(opened) == (len(result.input.records) if to == "clusters" else result.matchings().n_matches)
+
+
+def test_ids_come_back_as_they_were(tmp_path, reader):
+    path = text(tmp_path / "a.csv", 'id_left,id_right,score\n007,"x, y",0.9\n007,é,0.8\n')
+    problem = io.read(path)
+    assert problem.records.ids.tolist() == ["007", "x, y", "é"]
+    io.write(synchronise(problem), tmp_path / "b.csv", "clusters")
+    again = io.read(tmp_path / "b.csv")
+    assert again.records.ids.tolist() == ["007", "x, y", "é"]
+    assert again.sizes.tolist() == [1, 1, 1]
+
+
+def test_whole_numbers_stay_whole_numbers_in_parquet(tmp_path):
+    table = {"unique_id_l": [3, 3], "unique_id_r": [10, 4], "match_probability": [0.9, 0.2]}
+    io.write(synchronise(io.read(save(table, tmp_path / "a.parquet"))), tmp_path / "b.parquet", "clusters")
+    opened = parquet.read_table(tmp_path / "b.parquet")
+    assert opened.schema.field("unique_id").type == pyarrow.int64()
+    assert opened.column("unique_id").to_pylist() == [3, 10, 4]
+    assert opened.column("cluster_id").to_pylist() == [0, 0, 1]
+
+
+def test_other_names_are_told_and_choose_the_format(tmp_path):
+    path = text(tmp_path / "a.csv", "who,whom,sure\na,b,0.9\n")
+    with pytest.raises(FormatError, match=r"in none of the known formats; .* any with columns=id,id,score"):
+        io.read(path)
+    assert io.read(path, columns="who,whom,sure").n_matches == 1
+    with pytest.raises(FormatError, match="there is no column 'x'; there are who, whom, sure"):
+        io.read(path, columns="who,whom,x")
+    with pytest.raises(
+        FormatError, match=r"has no columns of ids and scores that are known by name \(who, whom, sure\)"
+    ):
+        io.read(path, "edges")
+
+
+ERRORS = {
+    "a score that is none": ("id1,id2,score\na,b,0.5\n\na,c,much\n", "line 4: score is 'much'; it must be a number"),
+    "an improbable score": ("id1,id2,score\na,b,0.5\na,c,1.5\n", "line 3: score is 1.5; scores are taken for prob"),
+    "no score": ("id1,id2,score\na,b,\n", "line 2: score is empty"),
+    "no id": ("id1,id2,score\na,b,0.5\n,b,0.5\n", "line 3: id1 is empty"),
+    "a short row": ("id1,id2,score\na,b\n", "line 2: 2 fields where the header has 3"),
+    "one record twice": ("id1,id2,score\na,b,0.5\nc,c,0.5\n", "line 3: the record 'c' is paired with itself"),
+    "two columns of a name": ("id1,id2,score,id1\na,b,0.5,q\n", "has two columns 'id1'"),
+    "digits of another script": ("id1,id2,score\na,b,٠.5\n", "line 2: score is '٠.5'; it must be a number"),
+    "an open quotation": ('id1,id2,score\n"a,b,0.5\n', "line 2: unexpected end of data"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_name_the_line_however_the_file_is_read(case, tmp_path, reader):
+    content, message = ERRORS[case]
+    with pytest.raises(FormatError) as caught:
+        io.read(text(tmp_path / "a.csv", content))
+    assert message in str(caught.value)
+    assert str(tmp_path / "a.csv") in str(caught.value)
+
+
+def test_bytes_that_are_no_text(tmp_path, reader):
+    (tmp_path / "a.csv").write_bytes(b"id1,id2,score\n\xff,b,0.5\n")
+    with pytest.raises(FormatError, match="is not UTF-8 text"):
+        io.read(tmp_path / "a.csv", "edges")
+
+
+def test_errors_in_parquet_name_the_row(tmp_path):
+    table = {"id1": ["a", "b"], "id2": ["c", None], "score": [0.5, 0.5]}
+    with pytest.raises(FormatError, match="row 2: id2 is empty"):
+        io.read(save(table, tmp_path / "a.parquet"))
+    with pytest.raises(FormatError, match="'score' does not hold numbers"):
+        io.read(save({"id1": ["a"], "id2": ["b"], "score": ["x"]}, tmp_path / "b.parquet"))
+    (tmp_path / "c.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-20])
+    with pytest.raises(FormatError, match="not a complete Parquet file"):
+        io.read(tmp_path / "c.parquet")
+
+
+def test_parquet_that_asks_for_more_than_it_holds_is_refused(tmp_path):
+    # One long text for every row, packed to next to nothing.
+    rows = 200_000
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(rows, np.int32)), pyarrow.array(["x" * 10_000]))
+    table = pyarrow.table(
+        {"id1": texts.cast(pyarrow.string()), "id2": texts.cast(pyarrow.string()), "score": np.ones(rows)}
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert os.path.getsize(tmp_path / "a.parquet") < 100_000
+    with pytest.raises(FormatError, match=r"would take .* bytes, which a file of .* bytes does not hold"):
+        io.read(tmp_path / "a.parquet")
+
+
+def test_pipes_and_folders_are_no_tables(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="pipe"):
+        io.read(tmp_path / "pipe.csv", "edges")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(FormatError):
+        io.read(tmp_path / "folder.csv", "clusters")
+
+
+@pytest.mark.parametrize("quotes", [False, True])
+def test_quick_and_plain_reading_and_writing_agree(quotes, tmp_path, monkeypatch):
+    pairs = {name: column[:200] for name, column in DIRTY.pairs.items()}
+    if quotes:
+        pairs["unique_id_l"] = np.array([f'{value}, "{n}"\nline' for n, value in enumerate(pairs["unique_id_l"])])
+    columns = pairs | {"empty": np.array([np.nan, 2.0] * 100), "few": Coded(["p", "q"], np.arange(200) % 2)}
+    write_columns(tmp_path / "quick.csv", columns)
+    found = header(tmp_path / "quick.csv")
+    names = [name for name in pairs if name != "match_probability"]
+    quick = read_columns(tmp_path / "quick.csv", found, names, ["match_probability", "empty"])
+    first = io.read(tmp_path / "quick.csv")
+
+    def missing(why="Parquet"):
+        raise MissingExtraError(why, "pyarrow", "tables")
+
+    monkeypatch.setattr(files, "_arrow", missing)
+    write_columns(tmp_path / "plain.csv", columns)
+    assert (tmp_path / "plain.csv").read_bytes() == (tmp_path / "quick.csv").read_bytes()
+    plain = read_columns(tmp_path / "quick.csv", found, names, ["match_probability", "empty"])
+    for name in names:
+        assert quick[name].to_pylist() == plain[name].tolist() == list(pairs[name])
+    for name in ("match_probability", "empty"):
+        assert np.array_equal(quick[name].to_numpy(), plain[name], equal_nan=True)
+    again = io.read(tmp_path / "quick.csv")
+    assert again == first
+    assert again.records.ids.tolist() == first.records.ids.tolist()
+
+
+def test_without_pyarrow_parquet_names_the_extra(tmp_path, monkeypatch):
+    save(CLEAN.pairs, tmp_path / "a.parquet")
+
+    def missing(why="Parquet"):
+        raise MissingExtraError(why, "pyarrow", "tables")
+
+    monkeypatch.setattr(files, "_arrow", missing)
+    with pytest.raises(MissingExtraError, match=r'pip install "stiefelsync\[tables\]"'):
+        io.read(tmp_path / "a.parquet")
+
+
+def test_clusters_of_clean_sources_and_of_others(tmp_path, reader):
+    path = text(tmp_path / "a.csv", "cluster_id,source_dataset,unique_id\nx,a,1\nx,b,1\ny,a,2\n")
+    problem = io.read(path)
+    assert problem.sizes.tolist() == [2, 1]
+    assert problem.names == ("a", "b")
+    assert problem.pair(0, 1).tolist() == [[0, 0]]
+    path.write_text("cluster_id,source_dataset,unique_id\nx,a,1\nx,a,2\ny,b,1\n")
+    assert io.read(path).sizes.tolist() == [1, 1, 1]
+    path.write_text("cluster_id,unique_id\nx,1\nx,1\n")
+    with pytest.raises(FormatError, match="line 3: the record '1' is listed twice"):
+        io.read(path)
+
+
+def test_any_problem_can_be_written_as_clusters_and_as_pairs(tmp_path):
+    problem, _ = datasets.synthetic(6, 4, 0.8, 0.0, rng=0)
+    io.write(problem, tmp_path / "c.csv", "clusters")
+    assert io.read(tmp_path / "c.csv").n_matches == problem.n_matches
+    io.write(problem, tmp_path / "e.csv", "edges")
+    assert io.read(tmp_path / "e.csv").n_matches == problem.n_matches
+    with pytest.raises(InputError, match="contradict each other"):
+        io.write(datasets.synthetic(6, 4, 0.8, 0.5, rng=0)[0], tmp_path / "d.csv", "clusters")
+
+
+def test_parquet_says_what_made_it(tmp_path):
+    source = save(DIRTY.pairs, tmp_path / "edges.csv")
+    clean(source, tmp_path / "out.parquet", rng=7, threshold=0.1)
+    told = json.loads(parquet.read_schema(tmp_path / "out.parquet").metadata[b"stiefelsync"])
+    assert told["method"] == "correlation"
+    assert told["options"] == {"threshold": 0.1}
+    assert told["seed"] == 7
+    assert told["input"]["name"] == "edges.csv"
+    assert len(told["input"]["sha256"]) == 64
+    clean(source, tmp_path / "again.parquet", rng=7, threshold=0.1)
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
+
+
+def test_clean_says_why_it_chose(tmp_path):
+    advice = clean(save(DIRTY.pairs, tmp_path / "a.csv"), tmp_path / "b.csv").advice
+    assert advice == (
+        "Method correlation was chosen: all sources may hold duplicates, since pairs inside are scored or you said so; "
+        "duplicates='no' denies it.",
+    )
+    assert clean(save(CLEAN.pairs, tmp_path / "c.csv"), tmp_path / "d.csv").advice == ()
+    one = text(tmp_path / "e.csv", "id1,id2,score\na,b,0.9\n")
+    assert clean(one, tmp_path / "f.csv").advice == (
+        "Method correlation was chosen: all records are of one source, which holds duplicates.",
+    )
