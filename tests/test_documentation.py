@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from stiefelsync import Matchings, datasets, io, synchronise
 from stiefelsync.cli import app
+from stiefelsync.io.tables.files import write_columns
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -66,6 +67,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     io.write(problem, folder / "larger.npz")
     io.write(problem, folder / "matches.parquet")
     io.write(synchronise(problem), folder / "earlier-answer.npz")
+    scored = datasets.records(40, sources=3, duplicates=0.2, rng=0).pairs
+    for ending in ("csv", "parquet"):
+        write_columns(folder / f"edges.{ending}", scored)
     image = pytest.importorskip("PIL.Image", reason="the pages' photographs are made by Pillow")
     pycolmap = pytest.importorskip("pycolmap", reason="the pages' database is made by pycolmap")
     options = pycolmap.SyntheticDatasetOptions()
