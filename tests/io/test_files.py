@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -171,6 +172,27 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     with replacing(tmp_path / "made") as temporary:
         temporary.write_text("")
     assert (tmp_path / "made").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+@pytest.mark.parametrize(("mode", "made"), [(0o600, 0o600), (0o640, 0o640), (0o444, 0o644), (0o604, 0o604)])
+def test_who_may_not_read_an_input_may_not_read_what_is_made_of_it(tmp_path, mode, made):
+    """An input of mode 600 gave an output of 644."""
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "secret").touch()
+        (tmp_path / "secret").chmod(mode)
+        (tmp_path / "open").touch()
+        with replacing(tmp_path / "made", reads=[tmp_path / "secret", None, tmp_path / "open"]) as temporary:
+            temporary.write_text("")
+        with replacing(tmp_path / "folder", reads=[tmp_path / "secret"]) as temporary:
+            (temporary / "in").mkdir(parents=True)
+            (temporary / "in" / "table.parquet").touch()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == made
+    assert stat.S_IMODE((tmp_path / "folder" / "in" / "table.parquet").stat().st_mode) == made
+    assert stat.S_IMODE((tmp_path / "folder" / "in").stat().st_mode) & 0o077 == made & 0o077 | (made & 0o044) >> 2
 
 
 # ---------------------------------------------------------------- leftovers

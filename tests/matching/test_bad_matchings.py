@@ -118,6 +118,11 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("weight 0 is inf; every weight must be a finite number", lambda: GOOD.with_weights([np.inf, 1.0])),
     ("weight 1 is -2.0; weights must be positive (drop the match instead)", lambda: GOOD.with_weights([1.0, -2.0])),
     ("weight 0 is 0.0; weights must be positive (drop the match instead)", lambda: GOOD.with_weights([0.0, -2.0])),
+    (
+        "weight 1 is 1.7e+308; weights must be at most 1e+100 (only ratios count)",
+        lambda: GOOD.with_weights([1.0, 1.7e308]),
+    ),
+    ("the coordinate -inf is too large", lambda: PAIRS({}, [1, 0], coordinates=[[0.0, -np.inf]])),
     ("2 matches need 2 weights, got shape (3,)", lambda: GOOD.with_weights([1.0, 1.0, 1.0])),
     (
         "weights must have exactly the object pairs that the matches have",

@@ -114,3 +114,16 @@ def test_where_one_side_has_no_names_objects_are_told_apart_by_number() -> None:
     named = Matchings.from_pairs({(0, 1): [[0, 0]]}, [2, 2], names=["a", "b"])
     assert difference(bare, named).kept.tolist() == [True, False]
     assert difference(named, bare).kept.tolist() == [True]
+
+
+@pytest.mark.parametrize("high", [2**31 - 1, 2**62])
+def test_labels_far_above_their_number(high):
+    """They were counted one by one up to the highest: 16 GiB."""
+    problem, labels = labelled(0)
+    far = np.where(labels >= 0, high - labels, -1)
+    found, plain = difference(problem, far), difference(problem, labels)
+    assert found.counts == plain.counts
+    np.testing.assert_array_equal(found.kept, plain.kept)
+    np.testing.assert_array_equal(found.after.track, plain.after.track)
+    with pytest.raises(InputError, match="labels hold -7; the least is -1, unmatched"):
+        difference(problem, np.full(problem.n_points, -7))

@@ -271,3 +271,11 @@ def test_some_pairs_alone(pairs: list[int]) -> None:
     problem = problem.with_weights(rng.random(problem.n_matches) + 0.1)
     chosen = problem.only_pairs(np.array(pairs, dtype=np.int64))
     assert chosen == problem.keep(np.isin(problem.match_pairs, pairs))
+
+
+def test_nothing_that_is_kept_can_be_changed():
+    """Four cached arrays could, and what was made of them later was wrong."""
+    problem = Matchings.from_pairs({(0, 1): [[0, 1]], (1, 2): [[1, 0]]}, [1, 2, 1], weights={(0, 1): [1], (1, 2): [2]})
+    for name in ("sizes", "indices", "offsets", "point_objects", "match_pairs", "endpoints", "match_keys", "weights"):
+        for one in (problem, pickle.loads(pickle.dumps(problem)), problem.keep([True, False]), problem[[0, 1]]):
+            assert not getattr(one, name).flags.writeable, name

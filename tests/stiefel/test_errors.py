@@ -127,3 +127,17 @@ def test_rotate(case):
     V, options, message = ROTATE[case]
     with pytest.raises(InputError, match=message):
         rotate(V, **options)
+
+
+def test_numbers_of_steps_and_powers_without_end():
+    """2⁶² of them never end, whatever the matrix."""
+    for options, message in (
+        ({"p": 2**62}, "p must be at most 1,000, got 4611686018427387904"),
+        ({"extra_iter": 2**62}, "extra_iter must be at most 100,000"),
+    ):
+        with pytest.raises(InputError, match=message):
+            sparse_stiefel(GOOD, 2, **options)
+    with pytest.raises(InputError, match="p must be at most 1,000"):
+        rotate(np.eye(4)[:, :2], p=1001)
+    with pytest.raises(InputError, match="rotation_iter must be at most 100,000"):
+        two_stage(GOOD, 2, rotation_iter=100_001)

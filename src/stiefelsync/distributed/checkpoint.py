@@ -86,7 +86,8 @@ def keeping(run: Run, folder: str | Path, digest: str) -> Run:
 
 
 def _claim(folder: Path, digest: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    # For the eyes of this user alone, as far as who made it has not said otherwise.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = folder / _ABOUT
     if about.exists():
         try:

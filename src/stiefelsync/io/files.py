@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -120,6 +121,8 @@ def outputs(*paths: Name | None, reads: Iterable[Name | None] = (), force: bool 
 
     Notes
     -----
+    Who may not read an input (its mode says so to group or others) may not read what was made of it either.
+
     Only the kill of the process (or loss of power) between the moves of two finished files can part them: a move takes
     microseconds. Hidden folders of killed processes are removed by the next one that writes there.
 
@@ -145,10 +148,37 @@ def outputs(*paths: Name | None, reads: Iterable[Name | None] = (), force: bool 
                 for whole in temporary.rglob("*.*") if temporary.is_dir() else [temporary]:
                     with whole.open("rb+") as file:
                         os.fsync(file.fileno())
+            _narrow(staged.values(), readers_of(reads))
             _publish(staged, force)
     except OSError as error:
         named = " and ".join(map(str, wanted))
         raise InputError(f"{named} cannot be written: {error.strerror or error}; nothing was written") from error
+
+
+def readers_of(reads: Iterable[Name | None]) -> int:
+    """Return which of "group" and "others" may read all of these files, as bits of a mode.
+
+    Examples
+    --------
+    >>> oct(readers_of([None]))
+    '0o44'
+    """
+    mode = stat.S_IRGRP | stat.S_IROTH
+    for path in reads:
+        if path is not None and os.path.exists(path):
+            mode &= os.stat(path).st_mode
+    return mode
+
+
+def _narrow(made: Iterable[Path], readers: int) -> None:
+    """Take from finished files, and all in folders, what those who may not read the inputs could do with them."""
+    # Who may read may also write, or enter a folder, where a new file of this user gives that away.
+    kept = stat.S_IRWXU | readers | readers >> 1 | readers >> 2
+    for top in made:
+        for path in (top, *top.rglob("*")) if top.is_dir() else (top,):
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if mode & ~kept:
+                path.chmod(mode & kept)
 
 
 def _publish(staged: dict[Path, Path], force: bool) -> None:

@@ -24,6 +24,7 @@ Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
 OneToMany = Literal["error", "repair"]
 INT32_MAX = int(np.iinfo(np.int32).max)
+LARGEST_WEIGHT = 1e100
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ def check_weights(weights: ArrayLike, n_matches: int) -> Floats:
     if bad.any():
         t = int(bad.argmax())
         raise InputError(f"weight {t} is {array[t]}; weights must be positive (drop the match instead)")
+    # Products and sums of weights stay numbers.
+    bad = array > LARGEST_WEIGHT
+    if bad.any():
+        t = int(bad.argmax())
+        raise InputError(f"weight {t} is {array[t]}; weights must be at most {LARGEST_WEIGHT:g} (only ratios count)")
     return array
 
 
@@ -157,7 +163,7 @@ def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32]
         raise InputError(f"coordinates must have shape ({m}, 2), got {given.shape}")
     with np.errstate(over="ignore"):
         array = given.astype(np.float32)
-    beyond = np.isinf(array) & np.isfinite(given)
+    beyond = np.isinf(array)
     if beyond.any():
         raise InputError(f"the coordinate {given[beyond][0]} is too large")
     return array

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError
-from stiefelsync.matching.graph import components, conflicts, numbered
+from stiefelsync.matching._canonical import as_labels
+from stiefelsync.matching.graph import components, conflicts, countable, numbered
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["Counts", "Difference", "Side", "difference", "places"]
@@ -202,10 +203,20 @@ def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True)
         kept = before.shared_with(answer)
         n_kept = int(kept.sum())
         return Difference(before, kept, None, answer, n_kept, answer.n_matches - n_kept, adds)
-    kept = before.agreeing(after)
+    labels = _compact(as_labels(after, before.n_points))
+    kept = before.agreeing(labels)
     n_kept = int(kept.sum())
-    points = np.bincount(after[after >= 0]).astype(np.int64)
-    return Difference(before, kept, after, None, n_kept, int((points * (points - 1) // 2).sum()) - n_kept, adds)
+    points = np.bincount(labels[labels >= 0]).astype(np.int64)
+    return Difference(before, kept, labels, None, n_kept, int((points * (points - 1) // 2).sum()) - n_kept, adds)
+
+
+def _compact(labels: Ints) -> Ints:
+    """Return labels, renumbered where they are far above their number."""
+    if labels.min(initial=-1) < -1:
+        raise InputError(f"labels hold {labels.min()}; the least is -1, unmatched")
+    made, matched = labels.copy(), labels >= 0
+    made[matched] = countable(labels[matched])
+    return made
 
 
 def places(before: Matchings, after: Matchings) -> Ints:

@@ -15,8 +15,9 @@ from scipy import sparse
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["Conflicts", "components", "conflicts", "connected", "numbered", "triangle_support"]
+__all__ = ["Conflicts", "components", "conflicts", "connected", "countable", "numbered", "triangle_support"]
 
+MAX_LABEL_PER_POINT = 8  # times their number up to which labels are counted as they are
 _PATHS_PER_CHUNK = 20_000_000  # of the sparse product: some 300 MB at a time
 
 
@@ -111,6 +112,19 @@ def connected(m: int, ends: NDArray[Any]) -> NDArray[np.int64]:
         apart = np.flatnonzero(a != b)
         a, b = a[apart], b[apart]
     return first
+
+
+def countable(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return labels, (n,), 0 or more, renumbered where they are so far above n that counting would fill the memory.
+
+    Examples
+    --------
+    >>> countable(np.array([5, 2, 5])).tolist(), countable(np.array([2**62, 2, 2**62])).tolist()
+    ([5, 2, 5], [1, 0, 1])
+    """
+    if labels.max(initial=0) <= MAX_LABEL_PER_POINT * len(labels):
+        return labels
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
 
 
 def numbered(labels: NDArray[Any]) -> NDArray[np.int64]:

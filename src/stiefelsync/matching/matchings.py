@@ -494,24 +494,24 @@ class Matchings:
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """Global index of each object's first point, and m at the end; shape (k + 1,)."""
-        return np.append(0, np.cumsum(self.sizes, dtype=np.int64))
+        return _read_only(np.append(0, np.cumsum(self.sizes, dtype=np.int64)))
 
     @cached_property
     def point_objects(self) -> Int32s:
         """Object of every point; shape (m,)."""
-        return np.repeat(np.arange(self.n_objects, dtype=np.int32), self.sizes)
+        return _read_only(np.repeat(np.arange(self.n_objects, dtype=np.int32), self.sizes))
 
     @cached_property
     def match_pairs(self) -> NDArray[np.int64]:
         """For every match the row of `pair_objects` it belongs to; shape (M,)."""
-        return np.repeat(np.arange(len(self.pair_objects)), np.diff(self.pair_start))
+        return _read_only(np.repeat(np.arange(len(self.pair_objects)), np.diff(self.pair_start)))
 
     @cached_property
     def endpoints(self) -> NDArray[np.int64]:
         """Global point indices of both ends of every match; shape (M, 2)."""
         ends = np.repeat(self.offsets[self.pair_objects], np.diff(self.pair_start), axis=0)
         ends += self.indices
-        return ends
+        return _read_only(ends)
 
     @cached_property
     def match_keys(self) -> NDArray[np.int64]:
@@ -519,8 +519,7 @@ class Matchings:
 
         Equal for equal matches of equal sizes; shape (M,).
         """
-        keys: NDArray[np.int64] = self.endpoints @ np.array([self.n_points, 1])
-        return keys
+        return _read_only(self.endpoints @ np.array([self.n_points, 1]))
 
     @property
     def match_weights(self) -> Floats:
@@ -702,6 +701,12 @@ class Matchings:
 
 _GIVEN = tuple(at.name for at in fields(Matchings) if at.init)
 """What matchings are made from; all else follows."""
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that is kept for whoever asks, which nobody may change."""
+    array.setflags(write=False)
+    return array
 
 
 def _restored(cls: type[Matchings], *values: Any) -> Matchings:

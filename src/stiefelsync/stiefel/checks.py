@@ -57,8 +57,8 @@ def is_count(value: Any) -> bool:
     return is_integer(value) and value >= 1
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number of at least `least`, or say what was given instead.
+def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number of at least `least` and at most `most`, or say what was given instead.
 
     Examples
     --------
@@ -67,18 +67,22 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     """
     if not is_integer(value) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if most is not None and value > most:
+        raise InputError(f"{name} must be at most {most:,}, got {value!r}")
     return int(value)
 
 
 def check_power(p: Any) -> int:
     """Return the power of the secondary objective, a whole number of at least 3.
 
+    At powers beyond a thousand all but the largest entries vanish, and a power costs as many products.
+
     Examples
     --------
     >>> check_power(4)
     4
     """
-    return check_count("p", p, 3)
+    return check_count("p", p, 3, 1_000)
 
 
 def check_tolerance(tol: Any) -> float:

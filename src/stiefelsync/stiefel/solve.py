@@ -27,6 +27,8 @@ CRITERIA = tuple(_QUANTITIES)
 _SENSES = {"max": 1, "min": -1}
 # Eigenvalues closer than this, relative to the largest, count as equal.
 _EQUAL = 1e-6
+# Updates after convergence, of which ten mend what they are there for, and rotations without a criterion.
+_MAX_EXTRA = 100_000
 
 
 @ignoring_kernel_flags
@@ -111,7 +113,7 @@ def sparse_stiefel(
     """
     A, d, rng = _problem(W, d, sense, rng)
     p, tol = check_power(p), check_tolerance(tol)
-    max_iter, extra_iter = check_count("max_iter", max_iter), check_count("extra_iter", extra_iter, 0)
+    max_iter, extra_iter = check_count("max_iter", max_iter), check_count("extra_iter", extra_iter, 0, _MAX_EXTRA)
     if step not in STEPS:
         raise unknown_name("step", step, STEPS)
     if criterion not in CRITERIA:
@@ -188,6 +190,8 @@ def two_stage(
         raise unknown_name("subspace method", subspace, ["auto", *SUBSPACES])
     if not (rotation_iter is None or rotation_iter == "same" or is_count(rotation_iter)):
         raise InputError(f'rotation_iter must be a positive whole number, "same" or None, got {rotation_iter!r}')
+    if is_count(rotation_iter):
+        rotation_iter = check_count("rotation_iter", rotation_iter, 1, _MAX_EXTRA)
     found = dominant_subspace(A, d, method=subspace, tol=tol, max_iter=max_iter, rng=rng)
     count = max(found.n_iter, 1) if rotation_iter == "same" else None if rotation_iter is None else int(rotation_iter)
     run = turn(

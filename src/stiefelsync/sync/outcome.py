@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching.graph import countable
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import History, Status
 
 __all__ = ["Details", "Outcome", "Record", "accept", "by_first_appearance"]
-
-_MAX_LABEL_PER_POINT = 8  # times the number of points up to which labels are sorted by counting
 
 
 class Record:
@@ -154,8 +153,7 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     numbered = np.array(labels, dtype=np.int64)
     matched = numbered >= 0
     values = numbered[matched]
-    if values.max(initial=0) > _MAX_LABEL_PER_POINT * len(values):
-        values = np.unique(values, return_inverse=True)[1]
+    values = countable(values)
     first = np.full(int(values.max(initial=-1)) + 1, len(values))
     first[values[::-1]] = np.arange(len(values))[::-1]  # of several the last counts, which is the first
     place = np.empty(len(first), dtype=np.int64)
