@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Callable
-from functools import cache
-from types import CodeType
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from stiefelsync._core.signatures import CONSTANTS, SIGNATURES, STRUCTS, Argumen
 
 __all__ = ["call", "constant", "struct"]
 
-_NAMES = {"__builtins__": {}, "len": len}  # what lengths may be reckoned with, beside the arguments
+Convert: TypeAlias = Callable[..., tuple[Any, ...]]
+"""Values ↦ the same as C takes them, or an error that says which of them does not fit."""
 
 _BYTE: Any = ctypes.c_char
 _RESULTS = {"int": ctypes.c_int, "i8": ctypes.c_int64, "void": None}
@@ -46,8 +46,10 @@ def call(name: str, *values: Any) -> int:
     >>> agree.tolist()
     [True, False]
     """
-    function, arguments = _bound(name)
-    result = function(*_converted(name, arguments, values))
+    function, expected, convert = _bound(name)
+    if len(values) != expected:
+        raise TypeError(f"{name} takes {expected} arguments, not {len(values)}")
+    result = function(*convert(*values))
     if result is not None and result < 0:
         raise MemoryError(f"no memory for {name.replace('_', ' ')}")
     return result or 0
@@ -61,11 +63,11 @@ def struct(name: str, **values: Any) -> ctypes.Structure:
     >>> struct("Entries", k=2, d=0, m=0, where=np.empty(0, dtype=np.int64), offsets=np.zeros(3, dtype=np.int64)).k
     2
     """
-    kind, fields = _struct(name)
-    if unknown := values.keys() - {field.argument.name for field in fields}:
+    kind, fields, convert = _struct(name)
+    if unknown := values.keys() - {field.name for field in fields}:
         raise TypeError(f"{name} has no field {', '.join(sorted(unknown))}")
-    given = [values.get(field.argument.name, None if field.dtype is not None else 0) for field in fields]
-    made: ctypes.Structure = kind(*_converted(name, fields, given))
+    given = [values.get(field.name, 0 if field.length is None else None) for field in fields]
+    made: ctypes.Structure = kind(*convert(*given))
     made.kept = given
     return made
 
@@ -82,80 +84,72 @@ def constant(name: str) -> int:
     return int(ctypes.c_int64.in_dll(library(), name).value)
 
 
-class _Parameter(NamedTuple):
-    """An argument, the dtype of its entries if it is an array, and its compiled length."""
-
-    argument: Argument
-    dtype: np.dtype[Any] | None
-    length: CodeType | None
-
-
-def _parameters(arguments: str) -> tuple[_Parameter, ...]:
-    return tuple(
-        _Parameter(
-            argument,
-            None if argument.length is None else np.dtype(argument.kind),
-            compile(argument.length, argument.name, "eval") if argument.length else None,
-        )
-        for argument in parse(arguments)
-    )
+@cache
+def _bound(name: str) -> tuple[Any, int, Convert]:
+    """Return a function of the library, its types set, how many arguments it takes, and what converts them."""
+    result, _, text = SIGNATURES[name].partition(": ")
+    function, arguments = getattr(library(), name), parse(text)
+    function.restype, function.argtypes = _RESULTS[result], [_type(argument) for argument in arguments]
+    return function, len(arguments), _converter(name, arguments)
 
 
 @cache
-def _bound(name: str) -> tuple[Any, tuple[_Parameter, ...]]:
-    """Return a function of the library, its types set, and its parameters."""
-    result, _, arguments = SIGNATURES[name].partition(": ")
-    function, parameters = getattr(library(), name), _parameters(arguments)
-    function.restype, function.argtypes = _RESULTS[result], [_type(one) for one in parameters]
-    return function, parameters
+def _struct(name: str) -> tuple[Any, tuple[Argument, ...], Convert]:
+    """Return a struct's type, its fields, and what converts them."""
+    fields = parse(STRUCTS[name])
+    layout = [(field.name, _type(field)) for field in fields]
+    return type(name, (ctypes.Structure,), {"_fields_": layout}), fields, _converter(name, fields)
 
 
-@cache
-def _struct(name: str) -> tuple[Any, tuple[_Parameter, ...]]:
-    """Return a struct's type and its fields."""
-    fields = _parameters(STRUCTS[name])
-    return type(name, (ctypes.Structure,), {"_fields_": [(one.argument.name, _type(one)) for one in fields]}), fields
-
-
-def _type(parameter: _Parameter) -> Any:
-    if parameter.dtype is not None:
+def _type(argument: Argument) -> Any:
+    if argument.length is not None:
         return ctypes.c_void_p
-    kind = parameter.argument.kind
-    return ctypes.POINTER(_struct(kind)[0]) if kind in STRUCTS else _NUMBERS[kind][0]
+    return ctypes.POINTER(_struct(argument.kind)[0]) if argument.kind in STRUCTS else _NUMBERS[argument.kind][0]
 
 
-def _converted(name: str, parameters: tuple[_Parameter, ...], values: Any) -> list[Any]:
-    """Return values as C takes them, or say which of them does not fit."""
-    if len(values) != len(parameters):
-        raise TypeError(f"{name} takes {len(parameters)} arguments, not {len(values)}")
-    known = {one.argument.name: value for one, value in zip(parameters, values, strict=True)}
-    found: list[Any] = []
-    for one, value in zip(parameters, values, strict=True):
-        if one.dtype is not None:
-            found.append(_address(name, one, value, known))
-        elif one.argument.kind in STRUCTS:
-            if not isinstance(value, _struct(one.argument.kind)[0]):
-                raise TypeError(f"{one.argument.name} of {name} must be a struct {one.argument.kind}")
-            found.append(ctypes.byref(value))
-        else:
-            found.append(_NUMBERS[one.argument.kind][1](value))
-    return found
+def _converter(name: str, arguments: tuple[Argument, ...]) -> Convert:
+    """Return what converts the arguments of a function, or the fields of a struct.
+
+    It is compiled from the signature, once: ``n, x f8[2*n]`` becomes ``lambda n, x: (_n(n), _x(x, 2*n))``. Kernels are
+    called some twenty times for a small problem, where looking up at every call what is to be checked would show.
+    """
+    known: dict[str, Any] = {"__builtins__": {}, "len": len}
+    calls = []
+    for one in arguments:
+        known[f"_{one.name}"] = _check(name, one)
+        value = f"_{one.name}({one.name}{', ' + one.length if one.length else ''})"
+        # The length of what is not there may depend on what is not there either.
+        calls.append(f"None if {one.name} is None else {value}" if one.optional else value)
+    names = ", ".join(one.name for one in arguments)
+    convert: Convert = eval(f"lambda {names}: ({', '.join(calls)},)", known)
+    return convert
 
 
-def _address(name: str, parameter: _Parameter, array: Any, known: dict[str, Any]) -> int | None:
-    """Return where an array begins that is what its parameter says; None stays None where it may."""
-    argument = parameter.argument
-    if array is None and argument.optional:
-        return None
-    if not isinstance(array, np.ndarray) or array.dtype != parameter.dtype:
+def _check(name: str, argument: Argument) -> Callable[..., Any]:
+    """Return what turns a value into what C takes for an argument, given also its length if it is an array."""
+    if argument.length is not None:
+        return partial(_address, name, argument, np.dtype(argument.kind))
+    return partial(_reference, name, argument) if argument.kind in STRUCTS else _NUMBERS[argument.kind][1]
+
+
+def _reference(name: str, argument: Argument, value: Any) -> Any:
+    """Return a struct as C takes it."""
+    if not isinstance(value, _struct(argument.kind)[0]):
+        raise TypeError(f"{argument.name} of {name} must be a struct {argument.kind}")
+    return ctypes.byref(value)
+
+
+def _address(name: str, argument: Argument, dtype: np.dtype[Any], array: Any, length: int | None = None) -> int:
+    """Return where an array begins that is what its argument says."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
         what = f"an array of {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise TypeError(f"{argument.name} of {name} must be an array of {parameter.dtype}, not {what}")
+        raise TypeError(f"{argument.name} of {name} must be an array of {dtype}, not {what}")
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned):
         raise ValueError(f"{argument.name} of {name} must be C-contiguous and aligned")
     if argument.written and not flags.writeable:
         raise ValueError(f"{argument.name} of {name} is written to, but is read-only")
-    if parameter.length is not None and array.size != (length := eval(parameter.length, _NAMES, known)):
+    if length is not None and array.size != length:
         raise ValueError(f"{argument.name} of {name} must hold {length} entries, not {array.size}")
     # Four times as quick as array.ctypes, but only for arrays that may be written to.
     if flags.writeable and array.size:

@@ -145,7 +145,7 @@ SIGNATURES = {
     "order_by": "int: major i8[n], minor i8[n]?, n, most i8[], >order i8[n]",
     "sort_matches": """i8: ends i8[2*M], M, chosen b1[m], m, >sorted i8[2*M], >order i8[M],
         >rising b1[1]""",
-    "contract_edges": """i8: from i8[edges], to i8[edges], given i8[edges], weighs f8[edges], edges,
+    "contract_edges": """i8: tails i8[edges], heads i8[edges], given i8[edges], weighs f8[edges], edges,
         n, >A i8[edges], >B i8[edges], >count i8[edges], >weight f8[edges]""",
     "find_conflicts": """void: objects i8[start[-1]], start i8[], words u8[len(start)-1],
         A i8[pairs], B i8[pairs], pairs, >bad b1[pairs]""",

@@ -57,7 +57,7 @@ API int64_t sort_matches(const int64_t *ends, int64_t M, const uint8_t *chosen, 
 
 /* Edges between different ones of n clusters, A < B, sorted, each once, with counts and weights added up. How many there are; -1
    without memory. */
-API int64_t contract_edges(const int64_t *from, const int64_t *to, const int64_t *given, const double *weighs, int64_t edges,
+API int64_t contract_edges(const int64_t *tails, const int64_t *heads, const int64_t *given, const double *weighs, int64_t edges,
                            int64_t n, int64_t *A, int64_t *B, int64_t *count, double *weight) {
     int32_t *memory = room_for((size_t)(5 * edges + n + 2), 4);
     if (!memory) return -1;
@@ -65,7 +65,7 @@ API int64_t contract_edges(const int64_t *from, const int64_t *to, const int64_t
     int32_t *cells = two + edges;
     int64_t left = 0, found = 0;
     for (int64_t e = 0; e < edges; e++) {
-        const int64_t a = from[e], b = to[e];
+        const int64_t a = tails[e], b = heads[e];
         if (a == b) continue;
         low[left] = (int32_t)(a < b ? a : b);
         high[left] = (int32_t)(a < b ? b : a);
