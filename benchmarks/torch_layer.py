@@ -1,7 +1,8 @@
 """Cost of the PyTorch layer: backward against forward, batch against loop, implicit against unrolled.
 
-``python -m benchmarks.torch_layer`` prints ratios of processor time measured in one run on one thread. The first rows
-need the house data below STIEFELSYNC_DATA.
+``python -m benchmarks.torch_layer`` prints how many operations a small step takes, and its time with one
+thread and with all; then ratios of processor time measured in one run on one thread, of which the first
+rows need the house data below STIEFELSYNC_DATA.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import stiefelsync.torch as layer
 from stiefelsync import datasets, io
@@ -80,9 +83,48 @@ def batch_against_loop() -> None:
             print(f"{name:42} {loop:8.3f} {together:8.3f} {loop / together:13.1f}", flush=True)
 
 
+class Counting(TorchDispatchMode):
+    """Counts the operations that torch is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return function(*args, **(kwargs or {}))
+
+
+def learn(steps: int) -> None:
+    """Take gradient steps with the soft matches of 6 objects of 10 points, towards matches that agree."""
+    noise = torch.randn(6, 6, 10, 10, generator=torch.Generator().manual_seed(0))
+    W = (3 * torch.eye(10) + 0.5 * noise).softmax(-1).requires_grad_()
+    for _ in range(steps):
+        (gradient,) = torch.autograd.grad((layer.synchronise(W, None, 10) - torch.eye(10)).square().sum(), W)
+        W = (W.detach() - 0.1 * gradient).clamp(min=0).requires_grad_()
+
+
+def operations_and_threads(threads: int) -> None:
+    """Print operations of one step, and wall-clock seconds of 60 steps with one thread and with all."""
+    with Counting() as counted:
+        learn(1)
+    print(f"\n6 objects of 10 points: {counted.count:,} operations a step, forward, backward and update")
+    for number in (1, threads):
+        torch.set_num_threads(number)
+        taken = []
+        for _ in range(_REPEATS):
+            started = time.perf_counter()
+            learn(60)
+            taken.append(time.perf_counter() - started)
+        print(f"60 steps with threads: {number}{min(taken):10.2f} s", flush=True)
+    torch.set_num_threads(1)
+
+
 def main() -> None:
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    operations_and_threads(threads)
     folder = os.environ.get("STIEFELSYNC_DATA")
     if folder:
         backward_against_forward(Path(folder))

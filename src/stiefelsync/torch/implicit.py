@@ -22,6 +22,7 @@ from torch import Tensor
 
 from stiefelsync.torch.algebra import conjugate_gradients
 from stiefelsync.torch.operators import Pattern, batched, multiply, sampled
+from stiefelsync.torch.threads import alone_if_small
 
 __all__ = ["stationary", "subspace"]
 
@@ -74,6 +75,7 @@ class _Subspace(torch.autograd.Function):
         ctx.save_for_backward(values, output)
 
     @staticmethod
+    @alone_if_small
     def backward(ctx: Any, grad: Tensor) -> Any:
         values, V = ctx.saved_tensors
         Y = _Sylvester.apply(values, V, grad, ctx.pattern)
@@ -111,6 +113,7 @@ class _Sylvester(torch.autograd.Function):
         ctx.save_for_backward(*tensors, output)
 
     @staticmethod
+    @alone_if_small
     def backward(ctx: Any, grad: Tensor) -> Any:
         values, V, B, Y = ctx.saved_tensors
         pattern = ctx.pattern
@@ -147,6 +150,7 @@ class _Stationary(torch.autograd.Function):
         ctx.save_for_backward(V, output)
 
     @staticmethod
+    @alone_if_small
     def backward(ctx: Any, grad: Tensor) -> Any:
         V, U = ctx.saved_tensors
         p = ctx.p
@@ -196,6 +200,7 @@ class _Curvature(torch.autograd.Function):
         ctx.save_for_backward(U, output)
 
     @staticmethod
+    @alone_if_small
     def backward(ctx: Any, grad: Tensor) -> Any:
         U, K = ctx.saved_tensors
         Z = _Curvature.apply(U, _skew(grad), ctx.p)

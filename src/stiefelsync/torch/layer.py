@@ -11,6 +11,7 @@ from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.torch.objects import Layout, Sizes, to_matrix
 from stiefelsync.torch.sinkhorn import sinkhorn
 from stiefelsync.torch.solve import sparse_stiefel, two_stage
+from stiefelsync.torch.threads import alone_if_small
 
 __all__ = ["Synchronise", "synchronise", "universe_basis"]
 
@@ -18,6 +19,7 @@ __all__ = ["Synchronise", "synchronise", "universe_basis"]
 _DEFAULTS: dict[str, dict[str, Any]] = {"two-stage": {"tol": 1e-8}, "sparse-stiefel": {}}
 
 
+@alone_if_small
 def universe_basis(
     W: Tensor,
     sizes: Sizes,
@@ -54,6 +56,7 @@ def universe_basis(
     return solve(A, d, rows=rows, **options)
 
 
+@alone_if_small
 def synchronise(
     W: Tensor,
     sizes: Sizes,

@@ -17,6 +17,7 @@ from stiefelsync.torch.algebra import lowest_eigenvalue, orthonormalise, polar
 from stiefelsync.torch.implicit import stationary, subspace
 from stiefelsync.torch.iterate import STEPS, Settings, iterate, pivots, rotate_iterate
 from stiefelsync.torch.operators import Pattern, batched, multiply, symmetric
+from stiefelsync.torch.threads import alone_if_small
 
 __all__ = ["rotate", "sparse_stiefel", "two_stage"]
 
@@ -40,6 +41,7 @@ class _Options:
     callback: Callable[[Tensor], object] | None = None
 
 
+@alone_if_small
 def sparse_stiefel(
     W: Tensor,
     d: int,
@@ -120,6 +122,7 @@ def sparse_stiefel(
     return _run(values, U, x, pattern, options)
 
 
+@alone_if_small
 def two_stage(
     W: Tensor,
     d: int,
@@ -187,6 +190,7 @@ def two_stage(
     return _turn(subspace(values, found, pattern), U0, options, gradient)
 
 
+@alone_if_small
 def rotate(
     V: Tensor,
     *,
