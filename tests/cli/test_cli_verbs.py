@@ -18,6 +18,7 @@ import pytest
 from stiefelsync import METHODS, Matchings, datasets, io, score
 from stiefelsync.cli.app import VERBS
 from stiefelsync.datasets.cameras import cameras
+from stiefelsync.sync.method import Method
 from tests.io.colmap_schemas import build
 
 NAMES = [verb.__name__.rpartition(".")[2] for verb in VERBS]
@@ -390,8 +391,8 @@ def test_compare_lists_a_method_that_cannot_run(run, document, problem, monkeypa
 
     original = comparison.synchronise
 
-    def without(*arguments: object, method: str, **options: object) -> object:
-        if method == "eig-manopt":
+    def without(*arguments: object, method: Method, **options: object) -> object:
+        if method.name == "eig-manopt":
             raise MissingExtraError("trust regions", "pymanopt", "rivals")
         return original(*arguments, method=method, **options)
 

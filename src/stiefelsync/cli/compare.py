@@ -73,8 +73,8 @@ def run(
 ) -> None:
     """Run several methods on one problem and print how well each did, the best first.
 
-    Sorted by fscore where the truth is known, else by objective. A star marks methods whose answers need not be
-    cycle-consistent; they come last.
+    Sorted by fscore where the truth is known, else by objective. A star marks methods whose answers
+    need not be cycle-consistent; they come last.
 
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
     """
@@ -135,6 +135,8 @@ def _name(row: Comparison) -> str:
 
 def _write_csv(path: Path, rows: list[Comparison], force: bool) -> None:
     with replacing(path, force=force) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv_module.DictWriter(file, ["method", "ran", "consistent", "universe", *NUMBERS, "error"])
+        columns = ["method", "ran", "consistent", "universe", *NUMBERS, "error"]
+        # Every method runs once here: means and deviations of several runs have no column.
+        writer = csv_module.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
