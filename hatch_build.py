@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "src" / "stiefelsync" / "_core"
-# No contraction and no reordering: results must not depend on the processor. No errno: many roots at a time.
+# No contraction and no reordering: results must not depend on the processor. No errno: many roots
+# at a time.
 EXACT = ["-ffp-contract=off", "-fno-math-errno"]
 FLAGS = ["-O3", "-std=c11", *EXACT, "-fvisibility=hidden", "-shared", "-Wall", "-Wextra"]
 # Left to itself zig compiles for the very processor that it runs on.
@@ -34,7 +35,10 @@ def system_compilers() -> list[list[str]]:
 
 
 def compilers() -> list[tuple[list[str], list[str]]]:
-    """Return the commands to try and the flags of each; that of ``ziglang`` is the last, if it is installed."""
+    """Return the commands to try and the flags of each.
+
+    That of ``ziglang`` is the last, if it is installed.
+    """
     found = [(command, ZIG_FLAGS if "ziglang" in command else system_flags()) for command in system_compilers()]
     return [*found, (ZIG, ZIG_FLAGS)] if importlib.util.find_spec("ziglang") else found
 
@@ -50,7 +54,8 @@ def system_flags() -> list[str]:
 def compile_kernels(library: Path, *flags: str) -> list[str]:
     """Compile the C sources into a library and return the command that did it.
 
-    The library appears whole or not at all, so that a program that starts meanwhile finds the old one or the new one.
+    The library appears whole or not at all, so that a program that starts meanwhile finds the old
+    one or the new one.
     """
     made_of = runpy.run_path(str(FOLDER / "library.py"))["fingerprint"]()
     sources = sorted(str(path) for path in FOLDER.glob("*.c"))

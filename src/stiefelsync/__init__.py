@@ -1,7 +1,7 @@
 """Consistent multi-matching by sparse quadratic optimisation over the Stiefel manifold.
 
-Names are loaded when they are first used, so that ``import stiefelsync`` costs next to nothing and optional
-dependencies are asked for only by what needs them.
+Names are loaded when they are first used, so that ``import stiefelsync`` costs next to nothing and
+optional dependencies are asked for only by what needs them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ __all__ = [
     "two_stage",
 ]
 
-# Found as attributes, but not by a star import: `inspect` would take the place of Python's own, extras may be missing.
+# Found as attributes, but not by a star import: `inspect` would take the place of Python's own,
+# extras may be missing.
 _MODULES = (
     "datasets", "distributed", "errors", "following", "io", "methods", "plotting", "registration", "report", "torch",
 )  # fmt: skip

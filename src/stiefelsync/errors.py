@@ -24,8 +24,8 @@ class InputError(StiefelSyncError, ValueError):
     match
         Number of the match it is about, in the order given; None where it is about something else.
     setting
-        Name of the argument or option that the advice is about, so that a program can say how it calls it; None where
-        there is none.
+        Name of the argument or option that the advice is about, so that a program can say how it
+        calls it; None where there is none.
     """
 
     def __init__(self, message: str, match: int | None = None, *, setting: str | None = None) -> None:
@@ -93,16 +93,16 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{ending}"
 
 
-# Control characters (of which a terminal takes some for commands), marks that turn the direction of writing, ends of
-# lines and paragraphs, and halves of surrogates.
+# Control characters (of which a terminal takes some for commands), marks that turn the direction of
+# writing, ends of lines and paragraphs, and halves of surrogates.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
     r"""Return a text in which characters that cannot be seen, and that do something instead, stand as escapes.
 
-    All that is shown of a file, on a terminal, in a page or in an advice, goes through here: its names are a
-    stranger's.
+    All that is shown of a file, on a terminal, in a page or in an advice, goes through here: its
+    names are a stranger's.
 
     Examples
     --------

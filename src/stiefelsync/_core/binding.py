@@ -56,7 +56,9 @@ def call(name: str, *values: Any) -> int:
 
 
 def struct(name: str, **values: Any) -> ctypes.Structure:
-    """Return a struct of numbers and arrays, which it keeps alive; fields that are not given are None or zero.
+    """Return a struct of numbers and arrays, which it keeps alive.
+
+    Fields that are not given are None or zero.
 
     Examples
     --------
@@ -110,8 +112,9 @@ def _type(argument: Argument) -> Any:
 def _converter(name: str, arguments: tuple[Argument, ...]) -> Convert:
     """Return what converts the arguments of a function, or the fields of a struct.
 
-    It is compiled from the signature, once: ``n, x f8[2*n]`` becomes ``lambda n, x: (_n(n), _x(x, 2*n))``. Kernels are
-    called some twenty times for a small problem, where looking up at every call what is to be checked would show.
+    It is compiled from the signature, once: ``n, x f8[2*n]`` becomes ``lambda n, x: (_n(n), _x(x,
+    2*n))``. Kernels are called some twenty times for a small problem, where looking up at every
+    call what is to be checked would show.
     """
     known: dict[str, Any] = {"__builtins__": {}, "len": len}
     calls = []

@@ -26,7 +26,8 @@ def library() -> ctypes.CDLL:
     Raises
     ------
     ImportError
-        If it is missing, made for another system, or (in a checkout) of other sources than those beside it.
+        If it is missing, made for another system, or (in a checkout) of other sources than those
+        beside it.
 
     Examples
     --------
@@ -42,7 +43,8 @@ def library() -> ctypes.CDLL:
         made_of = _text(found, "fingerprint")
     except (OSError, AttributeError) as error:
         raise ImportError(f"the compiled kernels of stiefelsync cannot be used here ({error}): {remedy}") from error
-    # Reading all sources takes milliseconds, and is left out where none of them is newer than the library.
+    # Reading all sources takes milliseconds, and is left out where none of them is newer than the
+    # library.
     made = FILE.stat().st_mtime_ns
     if any(path.stat().st_mtime_ns > made for path in sources) and made_of != fingerprint():
         raise ImportError(f"the compiled kernels of stiefelsync are older than their sources: {remedy}")
@@ -50,7 +52,10 @@ def library() -> ctypes.CDLL:
 
 
 def _sources() -> list[Path]:
-    """Return what the library depends on; nothing where only the package is installed, without C sources."""
+    """Return what the library depends on.
+
+    Nothing where only the package is installed, without C sources.
+    """
     code = sorted(path for path in _FOLDER.iterdir() if path.suffix in {".c", ".h"})
     return [*code, _FOLDER / "signatures.py"] if code else []
 

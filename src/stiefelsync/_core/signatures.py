@@ -163,7 +163,10 @@ SIGNATURES = {
 
 
 class Argument(NamedTuple):
-    """An argument of a kernel, or a field of a struct. Its length is an expression; None for numbers and structs."""
+    """An argument of a kernel, or a field of a struct.
+
+    Its length is an expression; None for numbers and structs.
+    """
 
     name: str
     kind: str

@@ -19,7 +19,8 @@ from stiefelsync.errors import StiefelSyncError
 
 __all__ = ["app", "main"]
 
-# To add a verb: write a module beside this one with a function `run` and a docstring, and name it here.
+# To add a verb: write a module beside this one with a function `run` and a docstring, and name it
+# here.
 VERBS = (demo, inspect, sync, convert, compare, report, synth, reproduce, methods)
 
 BAD_INPUT, INTERRUPTED, NO_READER = 2, 130, 141
@@ -28,7 +29,10 @@ _ENDINGS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 
 def _advice(error: StiefelSyncError, ctx: typer.Context) -> str:
-    """Return the message of an error of the library; the setting that it advises on is called as it is called here."""
+    """Return the message of an error of the library.
+
+    The setting that it advises on is called as it is called here.
+    """
     setting, message = getattr(error, "setting", None), str(error)
     parameters = ctx.command.get_command(ctx, ctx.invoked_subcommand).params  # type: ignore[attr-defined]
     if setting is None or {setting, "option"}.isdisjoint(parameter.name for parameter in parameters):
@@ -63,7 +67,9 @@ class Verbs(TyperGroup):
             try:
                 return super().invoke(ctx)
             except BrokenPipeError:
-                raise  # the reader of our output has gone: nothing to complain about, and no one to complain to
+                # The reader of our output has gone: nothing to complain about, and no one to
+                # complain to.
+                raise
             except UsageError as error:
                 complain("error", explain(error))
             except StiefelSyncError as error:
@@ -105,8 +111,8 @@ def program(
 ) -> None:
     """Make pairwise matches among many images, shapes or sessions consistent.
 
-    Give it matches, get one labelling: every point gets a place in a common universe. Input files are never changed.
-    Exit codes: 0 fine, 1 something was found (see the verb), 2 bad input.
+    Give it matches, get one labelling: every point gets a place in a common universe. Input files
+    are never changed. Exit codes: 0 fine, 1 something was found (see the verb), 2 bad input.
     """
 
 
@@ -115,7 +121,10 @@ for _verb in VERBS:
 
 
 def _end(number: int, _: object) -> NoReturn:
-    """End the work in such a way that it cleans up after itself; a second signal does not interrupt that."""
+    """End the work in such a way that it cleans up after itself.
+
+    A second signal does not interrupt that.
+    """
     for other in _ENDINGS:
         signal.signal(other, signal.SIG_IGN)
     if number == signal.SIGINT:
@@ -124,7 +133,10 @@ def _end(number: int, _: object) -> NoReturn:
 
 
 def main() -> None:
-    """Run the program with the arguments of the process; end as SIGPIPE ends others when no one reads its output."""
+    """Run the program with the arguments of the process.
+
+    End as SIGPIPE ends others when no one reads its output.
+    """
     for number in _ENDINGS:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             signal.signal(number, _end)
@@ -134,6 +146,7 @@ def main() -> None:
     except (SystemExit, BrokenPipeError) as end:
         if not isinstance(end if isinstance(end, OSError) else end.__context__, BrokenPipeError):
             raise
-        for stream in (sys.stdout, sys.stderr):  # what they still hold is flushed at the end, and would fail again
+        # What they still hold is flushed at the end, and would fail again.
+        for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         sys.exit(NO_READER)

@@ -44,7 +44,8 @@ def run(
 ) -> None:
     """Synchronise the matches among 20 photographs of a castle with repeated windows, and draw before and after.
 
-    Then solve one planted problem with and without the sparsity-promoting rotation: the paper's example.
+    Then solve one planted problem with and without the sparsity-promoting rotation: the paper's
+    example.
     """
     began = time.perf_counter()
     try:
@@ -54,7 +55,8 @@ def run(
     files = {"problem": output / "castle.npz", "answer": output / "castle-consistent.npz"}
     pictures = {"matches": output / "demo.png", "sparsity": output / "sparsity.png"}
     check_outputs([*files.values(), *pictures.values()], force=force)
-    from stiefelsync.datasets.cameras import camera_scene  # here, so that no other command waits for it
+    # Here, so that no other command waits for it.
+    from stiefelsync.datasets.cameras import camera_scene
 
     scene = camera_scene(rng=seed)
     with progress("synchronising 20 photographs", quiet=quiet) as callback:
@@ -98,7 +100,10 @@ def _quality(shown: Matchings, truth: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _planted(seed: int) -> tuple[list[tuple[str, NDArray[Any]]], list[dict[str, Any]]]:
-    """Solve the planted problem with and without the rotation; return pictures' panels and table rows."""
+    """Solve the planted problem with and without the rotation.
+
+    Return pictures' panels and table rows.
+    """
     from stiefelsync.datasets import synthetic
 
     problem, truth = synthetic(**PLANTED, rng=seed)  # type: ignore[arg-type]
@@ -123,7 +128,8 @@ def _picture(scene: CameraScene, result: Synchronisation) -> Any:
     problem = scene.matchings
     right = problem.agreeing(scene.truth)
     n_right, n_wrong = (np.bincount(problem.match_pairs, x, len(problem.pair_objects)) for x in (right, ~right))
-    # Neither nearly perfect nor hopeless: what shows most is many right and many wrong matches in one pair.
+    # Neither nearly perfect nor hopeless: what shows most is many right and many wrong matches in
+    # one pair.
     order = np.argsort(-np.minimum(n_right, 2 * n_wrong), kind="stable")
     pairs: list[tuple[int, int]] = []
     for i, j in problem.pair_objects[order].tolist():

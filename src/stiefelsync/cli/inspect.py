@@ -58,11 +58,11 @@ def run(
 ) -> None:
     """Count what is in a file of matches and measure how consistent it is; nothing is written.
 
-    A conflict is a set of connected matches that holds two points of one object: it cannot be one track. All there is
-    to tell, line by line, with --verbose.
+    A conflict is a set of connected matches that holds two points of one object: it cannot be one
+    track. All there is to tell, line by line, with --verbose.
 
-    Several inputs are sessions: they are laid over each other and their cells followed, and cycles, exclusivity and
-    transitivity are told.
+    Several inputs are sessions: they are laid over each other and their cells followed, and cycles,
+    exclusivity and transitivity are told.
 
     Example: stiefelsync inspect database.db --max-conflicts 0
     Example: stiefelsync inspect mouse/*/

@@ -47,9 +47,9 @@ def run(
 ) -> None:
     """Run the paper's experiments, draw their figures and say which of its claims hold.
 
-    Records are kept as they are made: an interrupted run goes on where it ended when the same command is given again.
-    Finished figures are replaced only with --force. The house sequence is found through STIEFELSYNC_DATA, or fetched
-    with --download.
+    Records are kept as they are made: an interrupted run goes on where it ended when the same
+    command is given again. Finished figures are replaced only with --force. The house sequence is
+    found through STIEFELSYNC_DATA, or fetched with --download.
 
     Example: stiefelsync reproduce all --quick --output reproduction
     """

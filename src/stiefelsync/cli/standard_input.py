@@ -18,12 +18,16 @@ _DASH, _NAME, _PREFIX = Path("-"), "standard input", "stiefelsync-stdin-"
 
 
 def keep(ctx: typer.Context, path: Any) -> Any:
-    """Return the path of an argument; for ``-`` that of a file with standard input, which lives as long as the verb."""
+    """Return the path of an argument.
+
+    For ``-`` that of a file with standard input, which lives as long as the verb.
+    """
     if path != _DASH or ctx.resilient_parsing:
         return path
     folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
     ctx.call_on_close(folder.cleanup)
-    atexit.register(folder.cleanup)  # where the rest of the line is misused, no verb runs and nothing is closed
+    # Where the rest of the line is misused, no verb runs and nothing is closed.
+    atexit.register(folder.cleanup)
     kept = Path(folder.name, _NAME)
     with kept.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

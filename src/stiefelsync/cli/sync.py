@@ -108,10 +108,11 @@ def run(
 ) -> None:
     """Make the matches of a file consistent and write them to another file.
 
-    Matches that contradict the others are removed, matches that follow from others are added. The input is not changed.
-    How the answer came about is told with --verbose.
+    Matches that contradict the others are removed, matches that follow from others are added. The
+    input is not changed. How the answer came about is told with --verbose.
 
-    Several inputs are sessions whose cells are followed, one folder of UnitMatch is units; what is written is a table.
+    Several inputs are sessions whose cells are followed, one folder of UnitMatch is units; what is
+    written is a table.
 
     Example: stiefelsync sync database.db -o clean.db --report changes.html --images photos
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
@@ -214,8 +215,8 @@ def _lines(done: Cleaned) -> dict[str, str]:
 def _verdict(done: Cleaned) -> str:
     """Say in a sentence what the matches are now.
 
-    Tracks hold what follows from them; so what is written is consistent, but for copies of keypoints that merge_px
-    keeps, and for methods that give no tracks.
+    Tracks hold what follows from them; so what is written is consistent, but for copies of
+    keypoints that merge_px keeps, and for methods that give no tracks.
     """
     counts = done.counts
     share = percent(counts.removed / counts.before) if counts.before else "none"

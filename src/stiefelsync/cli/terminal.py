@@ -46,7 +46,8 @@ __all__ = [
 
 NAME = "stiefelsync"
 WIDTH = 120  # of tables that do not go to a terminal
-# What JSON leaves as it is and a terminal takes for commands, or for another direction; as escapes it says the same.
+# What JSON leaves as it is and a terminal takes for commands, or for another direction; as escapes
+# it says the same.
 _UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _PLAINER = "stiefelsync.plainer"
 _ASCII = {"→": "->", "–": "-", "−": "-", "·": "-", "×": "x", "…": "...", "’": "'", "ᵀ": "'", "≤": "<=", "≥": ">="}
@@ -83,7 +84,8 @@ def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
     text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:  # a document must say exactly what there is: as escapes, where letters are missing
+    # A document must say exactly what there is: as escapes, where letters are missing.
+    except UnicodeEncodeError:
         text = json.dumps(plain, indent=2, allow_nan=False)
     typer.echo(_UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
@@ -157,7 +159,10 @@ def program() -> str:
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callback | None]:
-    """Yield a callback for :func:`synchronise` that draws a bar on stderr; None for `quiet` or no terminal."""
+    """Yield a callback for :func:`synchronise` that draws a bar on stderr.
+
+    None for `quiet` or no terminal.
+    """
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -44,9 +44,9 @@ def house(
     k
         Number of frames, 1 to 111: the frames nearest to k even steps from the first to the last.
     shuffle
-        Put the points of every frame in random order. In the authors' order (False) the truth is the identity, and
-        a solver that returns a constant scores 1.0 because assignment solvers break ties by index: use it only to
-        reproduce published numbers.
+        Put the points of every frame in random order. In the authors' order (False) the truth is
+        the identity, and a solver that returns a constant scores 1.0 because assignment solvers
+        break ties by index: use it only to reproduce published numbers.
     rng
         Generator or seed of the shuffle.
     path

@@ -1,9 +1,9 @@
 """How matches go wrong: the parts that random problems are put together from.
 
-Beside the noise models of :func:`synthetic` there are those of real matchers. `both_sides` draws errors that are
-independent in rows and columns, so that the pattern of matched columns tells nothing for certain. `mutual_best` and
-`best_assignment` match by scores; where the scores come from noisy descriptors, errors belong to observations and
-repeat themselves in all pairs.
+Beside the noise models of :func:`synthetic` there are those of real matchers. `both_sides` draws
+errors that are independent in rows and columns, so that the pattern of matched columns tells
+nothing for certain. `mutual_best` and `best_assignment` match by scores; where the scores come from
+noisy descriptors, errors belong to observations and repeat themselves in all pairs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Ints = NDArray[np.int64]
 def both_sides(first: ArrayLike, second: ArrayLike, rng: np.random.Generator, *, hit: float, wrong: float) -> Ints:
     """Draw the matches of two objects with errors that are independent on both sides.
 
-    Of n points that both objects see, each is matched rightly with probability `hit`. Of the points that are then left
-    over, u in the one and v in the other, Binomial(min(u, v), `wrong`) are paired at random. Such a stray pair is
-    right by chance now and then.
+    Of n points that both objects see, each is matched rightly with probability `hit`. Of the points
+    that are then left over, u in the one and v in the other, Binomial(min(u, v), `wrong`) are
+    paired at random. Such a stray pair is right by chance now and then.
 
     Parameters
     ----------
@@ -163,7 +163,8 @@ def assemble(
     labels
         Universe points of every object, any names, all different within an object.
     pairs, weights
-        Matches by pair of objects and, where there are any, their weights. Pairs without a match are left out.
+        Matches by pair of objects and, where there are any, their weights. Pairs without a match
+        are left out.
 
     Returns
     -------

@@ -28,10 +28,11 @@ def scene(
 ) -> tuple[Matchings, NDArray[np.int64]]:
     """Draw a scene: universe points on a ring, cameras around it, pairwise matches between neighbouring cameras.
 
-    Camera i of k looks at `window` consecutive points starting at i/k of the ring and sees `seen` of them at random,
-    in random order. Cameras whose windows start at most 0.8·window apart are matched: a common point is matched with
-    probability 1 - `missing`, pairs with fewer than 15 matches are dropped, and a share `wrong` of each pair's
-    matches have their targets permuted among themselves.
+    Camera i of k looks at `window` consecutive points starting at i/k of the ring and sees `seen`
+    of them at random, in random order. Cameras whose windows start at most 0.8·window apart are
+    matched: a common point is matched with probability 1 - `missing`, pairs with fewer than 15
+    matches are dropped, and a share `wrong` of each pair's matches have their targets permuted
+    among themselves.
 
     Parameters
     ----------
@@ -51,13 +52,15 @@ def scene(
     Returns
     -------
     matchings : Matchings
-        ``cameras * seen`` points; the defaults make 200,000 with 640,000 matches (1.3 million entries of W).
+        ``cameras * seen`` points; the defaults make 200,000 with 640,000 matches (1.3 million
+        entries of W).
     truth : (m,) int64
         True universe point of every point.
 
     Notes
     -----
-    O(k · window) memory for the inverse of the truth, O(M log M) time, one vectorised pass per camera offset.
+    O(k · window) memory for the inverse of the truth, O(M log M) time, one vectorised pass per
+    camera offset.
 
     Examples
     --------
@@ -75,7 +78,8 @@ def scene(
             raise InputError(f"{name} must be between 0 and 1, got {rate}")
     rng = generator(rng)
     start = np.arange(cameras) * points // cameras
-    # Places in the window, not universe points: `at` in random order, `place` its inverse (-1 where nothing is seen).
+    # Places in the window, not universe points: `at` in random order, `place` its inverse (-1 where
+    # nothing is seen).
     at = np.stack([rng.permutation(window)[:seen] for _ in range(cameras)])
     place = np.full((cameras, window), -1, dtype=np.int32)
     place[np.arange(cameras)[:, None], at] = np.arange(seen, dtype=np.int32)
@@ -103,7 +107,8 @@ def _match(
 ) -> NDArray[np.int64]:
     """Return the point of the second camera for each of the first's, shape (number of pairs, seen), -1 = no match.
 
-    `ahead` is how far each point lies ahead of the second window's start, `place` the second camera's inverse truth.
+    `ahead` is how far each point lies ahead of the second window's start, `place` the second
+    camera's inverse truth.
     """
     ahead = ahead % points
     common = ahead < place.shape[1]

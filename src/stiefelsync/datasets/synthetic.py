@@ -15,7 +15,8 @@ __all__ = ["NOISES", "synthetic"]
 
 Ints = NDArray[np.int64]
 
-_SWAP, _DROP = 1 / 3, 0.567  # shares of the mistakes of model "mix"; the rest are added wrong matches
+# Shares of the mistakes of model "mix"; the rest are added wrong matches.
+_SWAP, _DROP = 1 / 3, 0.567
 
 
 def synthetic(
@@ -29,8 +30,9 @@ def synthetic(
 ) -> tuple[Matchings, Ints]:
     """Draw a random problem: k objects see parts of a universe of d points, and their pairwise matches are disturbed.
 
-    Every universe point is seen by an object with probability ρ (drawn again if an object sees none), in random order.
-    Blocks i < j start from the true matches and are disturbed independently; W_ji = W_ijᵀ.
+    Every universe point is seen by an object with probability ρ (drawn again if an object sees
+    none), in random order. Blocks i < j start from the true matches and are disturbed
+    independently; W_ji = W_ijᵀ.
 
     Parameters
     ----------
@@ -43,11 +45,12 @@ def synthetic(
     error
         Error rate σ in [0, 1].
     noise : {"row", "edge", "mix"}
-        "row": each row of W_ij is selected with probability σ and the selected rows are permuted at random;
-        fits the data published with the paper.
-        "edge": with probability σ the whole block comes from an independent random relabelling of the universe.
-        "mix": round(σ·min(m_i, m_j)) mistakes, each a swap of a matched row with any other (1 in 3, counts twice),
-        a dropped match (.567) or an added wrong one (.1); one for which a block has no room left has no effect.
+        "row": each row of W_ij is selected with probability σ and the selected rows are permuted at
+        random; fits the data published with the paper. "edge": with probability σ the whole block
+        comes from an independent random relabelling of the universe. "mix": round(σ·min(m_i, m_j))
+        mistakes, each a swap of a matched row with any other (1 in 3, counts twice), a dropped
+        match (.567) or an added wrong one (.1); one for which a block has no room left has no
+        effect.
     rng
         Generator or seed; the same seed gives the same problem.
 
@@ -55,8 +58,8 @@ def synthetic(
     -------
     matchings : Matchings
     truth : (m,) int64
-        True universe point of every point, in 0, …, d - 1. Points nobody sees do not occur, so the size of the
-        universe that can be found is ``len(np.unique(truth))``.
+        True universe point of every point, in 0, …, d - 1. Points nobody sees do not occur, so the
+        size of the universe that can be found is ``len(np.unique(truth))``.
 
     Notes
     -----

@@ -57,10 +57,13 @@ def frames(settings: Settings) -> list[int]:
 
 
 def house_tasks(settings: Settings, lines: Sequence[Line]) -> list[Task]:
-    """Return one task per k, method and seed; for the largest k the matches of first and last frame are kept.
+    """Return one task per k, method and seed.
 
-    There are ten seeds, but two of MatchALS, which is slow, and forty of the published method, whose answers depend
-    most on where it starts: their standard deviation is about .015, so that ten would leave the mean uncertain by .005.
+    For the largest k the matches of first and last frame are kept.
+
+    There are ten seeds, but two of MatchALS, which is slow, and forty of the published method,
+    whose answers depend most on where it starts: their standard deviation is about .015, so that
+    ten would leave the mean uncertain by .005.
     """
     tasks = []
     seeds = settings.seed_range(10, 3)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["HOUSE_ABLATION"]
 
 
-# The paper's Eigs is a plain Lanczos method with 2d + 1 vectors; our default checks what it returns.
+# The paper's Eigs is a plain Lanczos method with 2d + 1 vectors; our default checks what it
+# returns.
 LINES = (*ABLATION, EIGS_PLAIN)
 
 

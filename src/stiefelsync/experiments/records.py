@@ -57,9 +57,9 @@ class Record:
 class Store:
     """The records of one run, in a file that is only ever appended to.
 
-    A line counts once its newline is on disk: what a killed run left of a last line is cut off when the file is opened
-    again. A task has one line with its result, which holds the runtime if it ran alone, else at most one more line of
-    kind "timing".
+    A line counts once its newline is on disk: what a killed run left of a last line is cut off when
+    the file is opened again. A task has one line with its result, which holds the runtime if it ran
+    alone, else at most one more line of kind "timing".
 
     Parameters
     ----------
@@ -133,7 +133,10 @@ class Store:
         return task.key in self._timings or self._results.get(task.key, {}).get("seconds") is not None
 
     def add(self, task: Task, measured: Mapping[str, Any], *, alone: bool) -> None:
-        """Write the record of a task, with its runtime if nothing else ran meanwhile; return when it is on disk."""
+        """Write the record of a task, with its runtime if nothing else ran meanwhile.
+
+        Return when it is on disk.
+        """
         times = {name: measured[name] if alone else None for name in ("seconds", "cpu_seconds")}
         self._append({"kind": "result", "task": task.as_dict(), "result": measured["result"], **times})
 

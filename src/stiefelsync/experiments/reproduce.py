@@ -71,24 +71,28 @@ def reproduce(
 ) -> list[Finding]:
     """Carry out a plan: records to ``records.jsonl``, figures as PDF and PNG, findings to ``index.html``.
 
-    Everything the index shows comes from the records, so a folder whose records are complete is drawn anew at once. The
-    index has a section for every experiment whose records and figures are in the folder, also from earlier runs.
+    Everything the index shows comes from the records, so a folder whose records are complete is
+    drawn anew at once. The index has a section for every experiment whose records and figures are
+    in the folder, also from earlier runs.
 
     Parameters
     ----------
     client
-        A Dask client whose workers run the instances; plan with two or more workers for it, as for many processes.
+        A Dask client whose workers run the instances; plan with two or more workers for it, as for
+        many processes.
     progress
         Called with the number of instances done, of ``plan.steps``, and what was done last.
     force
-        Whether the figures and the index of an earlier run are replaced; its records are kept in any case.
+        Whether the figures and the index of an earlier run are replaced; its records are kept in
+        any case.
 
     Returns
     -------
     list of Finding
         Of the planned experiments.
     """
-    # What is missing, matplotlib or the data, is said before the long run and before anything is written.
+    # What is missing, matplotlib or the data, is said before the long run and before anything is
+    # written.
     blank(1, 1)
     if any(task.problem["data"] == "house" and not plan.store.has_result(task) for task in plan.tasks):
         house(1)

@@ -37,9 +37,10 @@ def run(
 ) -> None:
     """Run the tasks that have no record yet.
 
-    Instances run in worker processes with one BLAS thread each, so that neither results nor runtimes depend on the
-    number of workers. With one worker every instance runs alone and its runtime is recorded at once. With more, the
-    runtimes of the first two seeds of every point are measured in a second pass, one instance at a time.
+    Instances run in worker processes with one BLAS thread each, so that neither results nor
+    runtimes depend on the number of workers. With one worker every instance runs alone and its
+    runtime is recorded at once. With more, the runtimes of the first two seeds of every point are
+    measured in a second pass, one instance at a time.
 
     Parameters
     ----------
@@ -50,10 +51,11 @@ def run(
     workers
         Number of processes.
     client
-        A Dask client whose workers run the first pass instead of processes here; they too should keep to one thread.
-        Runtimes are measured here, and count as with several workers.
+        A Dask client whose workers run the first pass instead of processes here; they too should
+        keep to one thread. Runtimes are measured here, and count as with several workers.
     progress
-        Called with the number of steps done and what was done last; :func:`count_steps` says out of how many.
+        Called with the number of steps done and what was done last; :func:`count_steps` says out of
+        how many.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
@@ -123,7 +125,8 @@ def _measured(pool: Executor, tasks: Sequence[Task]) -> Iterator[tuple[Task, dic
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool:
-        time.sleep(_GRACE)  # a Ctrl-C that ended the workers may still be on its way to this process, and ends it here
+        # A Ctrl-C that ended the workers may still be on its way to this process, and ends it here.
+        time.sleep(_GRACE)
         raise StiefelSyncError(
             "a worker process ended unexpectedly, perhaps for lack of memory; records so far are kept:"
             " run the same command again, with fewer workers"

@@ -62,7 +62,10 @@ def sweeps(settings: Settings) -> list[Sweep]:
 
 
 def synthetic_tasks(settings: Settings, lines: Sequence[Line]) -> list[Task]:
-    """Return one task per problem, method and seed; MatchALS is left out where there are many points."""
+    """Return one task per problem, method and seed.
+
+    MatchALS is left out where there are many points.
+    """
     most = 200 if settings.quick else 800
     return [
         line.task(problem, seed)

@@ -41,12 +41,13 @@ class Task:
     Attributes
     ----------
     problem
-        ``{"data": "house", "k": …}``, ``{"data": "synthetic", "d": …, "k": …, "rho": …, "sigma": …}`` or
-        ``{"data": "toy"}``.
+        ``{"data": "house", "k": …}``, ``{"data": "synthetic", "d": …, "k": …, "rho": …, "sigma":
+        …}`` or ``{"data": "toy"}``.
     method, options
         A registered method, or "input".
     seed
-        Of the problem (its noise, or the order of the house's points) and, in a stream of its own, of the method.
+        Of the problem (its noise, or the order of the house's points) and, in a stream of its own,
+        of the method.
     action
         "synchronise", or "iterate" to follow the solver's iterates.
     keep
@@ -79,7 +80,8 @@ class Task:
 def load(problem: Mapping[str, Any], seed: int) -> tuple[Matchings, NDArray[np.int64], int]:
     """Return the matchings, the true labels and the universe size of a problem.
 
-    The house's points are shuffled, since its ground truth is the identity and ties would be rewarded.
+    The house's points are shuffled, since its ground truth is the identity and ties would be
+    rewarded.
 
     Examples
     --------
@@ -133,7 +135,8 @@ def _synchronise(task: Task) -> dict[str, Any]:
         result["cycle_error"] = cycle_error(answer.matchings(), max_triplets=2000).value
     U = answer.outcome.U
     if isinstance(answer.outcome.details, SubgradientDetails):
-        # The method turned columns of its U over before projecting; what it found by itself is of interest, too.
+        # The method turned columns of its U over before projecting; what it found by itself is of
+        # interest, too.
         U = U * answer.outcome.details.signs
         result["fscore_unsigned"] = score(project(U, problem.sizes), truth).fscore
     if U is not None:

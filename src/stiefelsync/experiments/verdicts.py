@@ -34,8 +34,8 @@ def best(
 ) -> Verdict | None:
     """Judge that one line has the largest mean over seeds; None without records.
 
-    At each setting it must reach every rival that ran there, within .001; if `strict`, surpass it by more than that. On
-    average it must do so over the settings the rival ran.
+    At each setting it must reach every rival that ran there, within .001; if `strict`, surpass it
+    by more than that. On average it must do so over the settings the rival ran.
     """
     margin = TIE if strict else -TIE
     mine = means(records, line, value, x)

@@ -415,7 +415,10 @@ class Matchings:
         return from_networkx(graph, weight=weight, one_to_many=one_to_many)
 
     def to_networkx(self) -> Any:
-        """Return a `networkx.Graph`: nodes (object, id), edges with the attribute ``weight``; needs networkx."""
+        """Return a `networkx.Graph`: nodes (object, id), edges with the attribute ``weight``.
+
+        Needs networkx.
+        """
         from stiefelsync.matching.networks import to_networkx  # which needs this class
 
         return to_networkx(self)

@@ -54,8 +54,8 @@ def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
     Parameters
     ----------
     answer, truth : (m,) int, or Matchings, or Synchronisation
-        Universe point of every point (-1 = unmatched), or matches, or an answer with either. The names of universe
-        points are irrelevant.
+        Universe point of every point (-1 = unmatched), or matches, or an answer with either. The
+        names of universe points are irrelevant.
 
     Notes
     -----
@@ -184,7 +184,8 @@ def cycle_error(
     total = judged.sum()
     value = float(contradicted.sum() / total) if total else 0.0
     error = 0.0
-    # Composed matches of one triplet hang together, so triplets are the units of the sample, not matches.
+    # Composed matches of one triplet hang together, so triplets are the units of the sample, not
+    # matches.
     if not exact and total:
         n = len(triplets)
         error = float(np.sqrt(n / (n - 1) * ((contradicted - value * judged) ** 2).sum()) / total)
@@ -242,7 +243,8 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
     """
     pairs, k = matchings.pair_objects.astype(np.int64), matchings.n_objects
     key = pairs[:, 0] * k + pairs[:, 1]
-    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any can be drawn.
+    # Wedges are numbered without being listed: `ends` says how many begin with each pair, so any
+    # can be drawn.
     first = np.searchsorted(pairs[:, 0], np.arange(k + 1))
     ahead = np.diff(first)[pairs[:, 1]]
     ends = np.cumsum(ahead)
@@ -261,7 +263,8 @@ def _triplets(matchings: Matchings, limit: int, rng: np.random.Generator) -> tup
         if len(every) <= limit:
             return every, True
         return every[rng.choice(len(every), limit, replace=False)], False
-    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare among so many.
+    # Few wedges may be closed, so four times as many are drawn as wanted; repetitions are rare
+    # among so many.
     drawn = [closed(rng.integers(n_wedges, size=limit)) for _ in range(4)]
     return np.concatenate(drawn)[:limit], False
 
@@ -317,7 +320,8 @@ def _judge(matchings: Matchings, triplets: Ints, partner: Callable[[Ints, Ints],
     b = partner(c, j)
     composed = b >= 0
     a, b, i, j, owner = a[composed], b[composed], i[composed], j[composed], owner[composed]
-    # Confirmed by the same match, contradicted by any other of either end; else nobody says anything.
+    # Confirmed by the same match, contradicted by any other of either end; else nobody says
+    # anything.
     direct = partner(a, j)
     confirmed = direct == b
     contradicted = ~confirmed & ((direct >= 0) | (partner(b, i) >= 0))

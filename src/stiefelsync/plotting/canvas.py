@@ -78,7 +78,9 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Write a figure as PNG, PDF or SVG by the file's ending; the file appears complete or not at all.
+    """Write a figure as PNG, PDF or SVG by the file's ending.
+
+    The file appears complete or not at all.
 
     With `force` a file of that name that is there already is replaced.
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_changes", "matrices"]
 
-CELLS = 330  # at most so many cells per side, so that a single match is seen; larger matrices are binned
+# At most so many cells per side, so that a single match is seen; larger matrices are binned.
+CELLS = 330
 
 
 def matrices(before: Matchings, after: Matchings, labels: ArrayLike | None = None) -> Figure:
@@ -28,8 +29,8 @@ def matrices(before: Matchings, after: Matchings, labels: ArrayLike | None = Non
     before, after
         Matchings of the same objects.
     labels : (m,) int, optional
-        Points of each object are shown in the order of their labels, so that consistent matches lie on the blocks'
-        diagonals; in their own order when absent.
+        Points of each object are shown in the order of their labels, so that consistent matches lie
+        on the blocks' diagonals; in their own order when absent.
 
     Notes
     -----

@@ -22,13 +22,14 @@ __all__ = ["overview"]
 def overview(result: Synchronisation, found: Difference | None = None) -> Figure:
     """Draw W before and after and, where the method has them, the relaxed solution U and its convergence.
 
-    Rows are shown in the order of the labels within each object, and columns of U in the order of the universe points,
-    so that a good answer shows as diagonals.
+    Rows are shown in the order of the labels within each object, and columns of U in the order of
+    the universe points, so that a good answer shows as diagonals.
 
     Parameters
     ----------
     found
-        What changed, where that is less than all of ``result.difference``: without what would only follow from it.
+        What changed, where that is less than all of ``result.difference``: without what would only
+        follow from it.
 
     Examples
     --------

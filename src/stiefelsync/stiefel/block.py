@@ -17,8 +17,9 @@ from stiefelsync.stiefel.sizes import some_rows
 __all__ = ["CHEBYSHEV", "POWERS", "Filter", "block_iteration", "chebyshev"]
 
 _CHEBYSHEV_DEGREE = 4
-# Nothing below this share of the largest Ritz value is wanted from a normalised matrix, whose wanted eigenvalues are
-# near one; it keeps a poor first guess of the cut, and with it single precision, from harm.
+# Nothing below this share of the largest Ritz value is wanted from a normalised matrix, whose
+# wanted eigenvalues are near one; it keeps a poor first guess of the cut, and with it single
+# precision, from harm.
 _LEAST_EDGE = 0.3
 # Products from one Rayleigh–Ritz step, which costs as much as two of them, to the next.
 _POWERS = 3
@@ -52,8 +53,8 @@ def block_iteration(
 ) -> Subspace:
     """Return the Ritz vectors and values of the d largest eigenvalues of a symmetric N.
 
-    It ends when the sum of the d Ritz values grew less than `tol`, relatively, or promises to: what it still lacks is
-    about Σ ‖N v − θ v‖² / (θ − θ_last).
+    It ends when the sum of the d Ritz values grew less than `tol`, relatively, or promises to: what
+    it still lacks is about Σ ‖N v − θ v‖² / (θ − θ_last).
 
     Parameters
     ----------
@@ -64,12 +65,13 @@ def block_iteration(
     filtered
         The polynomial applied between two Rayleigh–Ritz steps: `POWERS` or `CHEBYSHEV`.
     at_once
-        Apply it before the first of them, too. That spares one, for a filter that needs no Ritz values and columns
-        that stay well apart when filtered: what they span is the same.
+        Apply it before the first of them, too. That spares one, for a filter that needs no Ritz
+        values and columns that stay well apart when filtered: what they span is the same.
 
     Notes
     -----
-    O(nnz·width) per product and O(m·width²) per Rayleigh–Ritz step. A block finds all copies of multiple eigenvalues.
+    O(nnz·width) per product and O(m·width²) per Rayleigh–Ritz step. A block finds all copies of
+    multiple eigenvalues.
 
     Examples
     --------
@@ -86,7 +88,8 @@ def block_iteration(
         V = filtered.apply(multiply, V, multiply(V), np.zeros(1))
         products += 1 + filtered.products
     while True:
-        # Columns are made orthonormal and turned to Ritz vectors in one go: V T, where that is accurate enough.
+        # Columns are made orthonormal and turned to Ritz vectors in one go: V T, where that is
+        # accurate enough.
         T = whitening(V)
         if T is None:
             V /= np.maximum(np.linalg.norm(V, axis=0), np.finfo(V.dtype).tiny)
@@ -99,7 +102,8 @@ def block_iteration(
         if settled or products + filtered.products + 1 > max_products:
             del NV
             return Subspace(V @ Y[:, :d], values[:d], products, Status.CONVERGED if settled else Status.MAX_ITER)
-        # Ritz vectors keep the columns of very different eigenvalues apart, so that single precision suffices.
+        # Ritz vectors keep the columns of very different eigenvalues apart, so that single
+        # precision suffices.
         V, NV = turned(V, Y), turned(NV, Y)
         # Unfiltered, a basis that suited other weights promises less than it would gain.
         if not fresh and _promised(V, NV, values, d) <= tol * abs(total):

@@ -75,7 +75,8 @@ def check_count(name: str, value: Any, least: int = 1, most: int | None = None) 
 def check_power(p: Any) -> int:
     """Return the power of the secondary objective, a whole number of at least 3.
 
-    At powers beyond a thousand all but the largest entries vanish, and a power costs as many products.
+    At powers beyond a thousand all but the largest entries vanish, and a power costs as many
+    products.
 
     Examples
     --------

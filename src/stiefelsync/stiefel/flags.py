@@ -17,10 +17,10 @@ _R = TypeVar("_R")
 def ignoring_kernel_flags(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Return the function without warnings such as "invalid value encountered in matmul".
 
-    Vector kernels of OpenBLAS round short rows up to the width of a register and compute on whatever the padding
-    holds. The padding never reaches the result, but it raises the processor's flag, which NumPy turns into a warning:
-    now and then, on some processors, in float32. Iterates are checked for being finite where they are used, so
-    nothing is missed.
+    Vector kernels of OpenBLAS round short rows up to the width of a register and compute on
+    whatever the padding holds. The padding never reaches the result, but it raises the processor's
+    flag, which NumPy turns into a warning: now and then, on some processors, in float32. Iterates
+    are checked for being finite where they are used, so nothing is missed.
 
     Examples
     --------

@@ -34,8 +34,8 @@ class Update(Protocol):
 class WeightedUpdate:
     """The update U_{t+1} R_{t+1} = W̃ U_t Z(U_t) of Algorithm 1, W̃ = W + shift·I.
 
-    The product W U that the objective of one iterate needs is kept for the next update, so that each update costs
-    one product with W.
+    The product W U that the objective of one iterate needs is kept for the next update, so that
+    each update costs one product with W.
     """
 
     def __init__(self, W: SymmetricOperator, shift: float, U0: NDArray[Any], pivoting: bool = False) -> None:
@@ -80,7 +80,8 @@ class Rotation:
 def settled(*names: str, tol: float) -> Criterion:
     """Return the criterion that the named quantities of a :class:`State` grew by at most `tol`, relatively.
 
-    For a positive f this is the paper's f(U_t)/f(U_{t+1}) ≥ 1 − ε; written so that a negative f works too.
+    For a positive f this is the paper's f(U_t)/f(U_{t+1}) ≥ 1 − ε; written so that a negative f
+    works too.
     """
 
     def criterion(previous: State, current: State) -> bool:

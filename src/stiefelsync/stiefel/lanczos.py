@@ -44,9 +44,10 @@ def extreme_pair(
 
     Notes
     -----
-    ARPACK can report an interior eigenvalue when few distinct ones exist (a noise-free matching matrix has two: its
-    Krylov space is exhausted after two steps and the restart goes astray). Here exhaustion is the good case: all
-    distinct eigenvalues have then been found. Costs at most `max_steps` products and m × `max_steps` memory.
+    ARPACK can report an interior eigenvalue when few distinct ones exist (a noise-free matching
+    matrix has two: its Krylov space is exhausted after two steps and the restart goes astray). Here
+    exhaustion is the good case: all distinct eigenvalues have then been found. Costs at most
+    `max_steps` products and m × `max_steps` memory.
 
     Examples
     --------

@@ -115,12 +115,13 @@ def as_operator(W: MatrixLike | SymmetricOperator) -> SymmetricOperator:
     Parameters
     ----------
     W : (m, m)
-        Array, any SciPy sparse matrix or array, or `LinearOperator`; real. float32 stays float32, all else becomes
-        float64. An operator that is not symmetric must offer its transpose.
+        Array, any SciPy sparse matrix or array, or `LinearOperator`; real. float32 stays float32,
+        all else becomes float64. An operator that is not symmetric must offer its transpose.
 
     Notes
     -----
-    A product with an (m, c) array costs O(nnz·c). Sparse products run on threads, by chunks of rows.
+    A product with an (m, c) array costs O(nnz·c). Sparse products run on threads, by chunks of
+    rows.
 
     Examples
     --------

@@ -14,11 +14,13 @@ from stiefelsync.stiefel.sizes import some_rows
 
 __all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned", "whitening"]
 
-# Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed as quickly, and for
-# products of larger ones BLAS takes several threads: SciPy's would wait beside NumPy's.
+# Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed
+# as quickly, and for products of larger ones BLAS takes several threads: SciPy's would wait beside
+# NumPy's.
 _PRODUCTS_ALONE = range(16, 65)
 _LEAST = 0.25  # singular value, the largest being 1, for which the steps towards 1 are the best …
-_FEWEST, _STEPS = 4, 12  # … and how many these are: some whatever the matrix, or enough for a twentieth
+# … and how many these are: some whatever the matrix, or enough for a twentieth
+_FEWEST, _STEPS = 4, 12
 _BY_TYPE = {
     "f": (linalg.blas.sgemm, linalg.lapack.slange, 2.0**-12),
     "d": (linalg.blas.dgemm, linalg.lapack.dlange, 2.0**-26),
@@ -31,10 +33,11 @@ def orthonormalise(A: NDArray[Any], *, pivoting: bool = False) -> tuple[NDArray[
     Parameters
     ----------
     A : (m, d)
-        m ≥ d, float32 or float64, finite. Rank deficiency is allowed: Q is orthonormal all the same.
+        m ≥ d, float32 or float64, finite. Rank deficiency is allowed: Q is orthonormal all the
+        same.
     pivoting
-        Order columns by column-pivoted QR first, as the authors' program does; R is then triangular up to a
-        permutation of its columns.
+        Order columns by column-pivoted QR first, as the authors' program does; R is then triangular
+        up to a permutation of its columns.
 
     Returns
     -------
@@ -43,8 +46,8 @@ def orthonormalise(A: NDArray[Any], *, pivoting: bool = False) -> tuple[NDArray[
 
     Notes
     -----
-    Cholesky-QR twice, O(m·d²) in matrix products only; Householder reflections where A is too ill-conditioned for
-    its Gram matrix.
+    Cholesky-QR twice, O(m·d²) in matrix products only; Householder reflections where A is too
+    ill-conditioned for its Gram matrix.
 
     Examples
     --------
@@ -86,8 +89,8 @@ def whitening(A: NDArray[Any]) -> NDArray[Any] | None:
 
     Notes
     -----
-    One Gram matrix, O(m·d²), of columns scaled to length 1. If its Cholesky factor R has no diagonal entry below eps^⅕,
-    A R⁻¹ is orthonormal but for eps·cond(A)².
+    One Gram matrix, O(m·d²), of columns scaled to length 1. If its Cholesky factor R has no
+    diagonal entry below eps^⅕, A R⁻¹ is orthonormal but for eps·cond(A)².
 
     Examples
     --------
@@ -128,7 +131,8 @@ def turned(A: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
 def _cholesky_pass(A: NDArray[Any], nearly_orthonormal: bool = False) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return (A R⁻¹, R) with RᵀR = AᵀA, or None where the Gram matrix is too ill-conditioned to trust."""
     R = _cholesky_factor(A, nearly_orthonormal)
-    # A product with R⁻¹ runs many times faster than the triangular solve; R is well-conditioned here.
+    # A product with R⁻¹ runs many times faster than the triangular solve; R is well-conditioned
+    # here.
     return None if R is None else (A @ np.triu(np.linalg.inv(R)), R)
 
 
@@ -141,7 +145,8 @@ def _cholesky_factor(A: NDArray[Any], nearly_orthonormal: bool) -> NDArray[Any] 
     if not np.isfinite(G).all():
         return None
     try:
-        # NumPy throughout: SciPy brings a BLAS of its own, and two pools of waiting threads slow each other down.
+        # NumPy throughout: SciPy brings a BLAS of its own, and two pools of waiting threads slow
+        # each other down.
         R = np.linalg.cholesky(G).T
     except np.linalg.LinAlgError:
         return None
@@ -191,7 +196,8 @@ def polar(A: NDArray[Any]) -> NDArray[Any]:
 
     Notes
     -----
-    Singular values, O(m·d²); for small square matrices, unless they are ill-conditioned, by products alone.
+    Singular values, O(m·d²); for small square matrices, unless they are ill-conditioned, by
+    products alone.
 
     Examples
     --------
@@ -211,9 +217,10 @@ def polar(A: NDArray[Any]) -> NDArray[Any]:
 def _newton_schulz(A: NDArray[Any]) -> NDArray[Any] | None:
     """Return the polar factor of a square A by ``X ← (3 s X − s³ XXᵀX) / 2``; None where that takes too many steps.
 
-    Singular values, none of them above 1, grow to 1. A scale s = √(3 / (1 + l + l²)) hastens those from l on, whose
-    least is then ``(3 s l − s³ l³) / 2`` (J. Chen and E. Chow, "A stable scaling of Newton–Schulz for improving the
-    sign function computation of a Hermitian matrix", 2014); in the end s = 1, and convergence is quadratic.
+    Singular values, none of them above 1, grow to 1. A scale s = √(3 / (1 + l + l²)) hastens those
+    from l on, whose least is then ``(3 s l − s³ l³) / 2`` (J. Chen and E. Chow, "A stable scaling
+    of Newton–Schulz for improving the sign function computation of a Hermitian matrix", 2014); in
+    the end s = 1, and convergence is quadratic.
     """
     gemm, norm, tol = _BY_TYPE[A.dtype.char]
     X = A.T  # as BLAS wants it: not copied

@@ -1,6 +1,7 @@
 """Products of a sparse matrix with a block of vectors, by a kernel, on threads.
 
-Each row is added up in the order of its entries, so that results do not depend on the number of threads.
+Each row is added up in the order of its entries, so that results do not depend on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _MOST_ENTRIES = np.iinfo(np.int32).max
 def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None) -> Product:
     """Return the function U ↦ W U, U of shape (m, c), for a CSR array W of shape (m, m), float32 or float64.
 
-    Given ``onto``, an array like U, and ``scale``, the function returns scale·W U − onto in the memory of `onto`.
+    Given ``onto``, an array like U, and ``scale``, the function returns scale·W U − onto in the
+    memory of `onto`.
 
     Parameters
     ----------

@@ -23,7 +23,8 @@ from stiefelsync.stiefel.steps import Step
 __all__ = ["rotate", "sparsest", "turn"]
 
 _ROWS = 12  # rows per column that settle the rotation before all rows finish it
-_ORTHONORMAL = 1e-3  # how far from orthonormal a basis may be: rounding in float32 is far below, a mistake far above
+# How far from orthonormal a basis may be: rounding in float32 is far below, a mistake far above.
+_ORTHONORMAL = 1e-3
 
 
 @ignoring_kernel_flags
@@ -32,18 +33,19 @@ def rotate(
 ) -> NDArray[Any]:
     """Turn an orthonormal basis V until it is sparse: return V Q, Q orthogonal, with g(VQ) = Σ (VQ)_ij^p maximal.
 
-    The fixed point of ``Q ← polar(Vᵀ (VQ).^(p−1))``, a generalised power method for g: a local maximum. Odd p also
-    prefers non-negative entries; even p leaves signs open.
+    The fixed point of ``Q ← polar(Vᵀ (VQ).^(p−1))``, a generalised power method for g: a local
+    maximum. Odd p also prefers non-negative entries; even p leaves signs open.
 
     Parameters
     ----------
     V : (m, d)
-        Orthonormal columns, m ≥ d: eigenvectors, principal components, any basis of a subspace. float32 stays float32.
+        Orthonormal columns, m ≥ d: eigenvectors, principal components, any basis of a subspace.
+        float32 stays float32.
     p
         Power of the secondary objective, an integer ≥ 3.
     Q : (d, d), optional
-        Orthogonal start. By default the axes are aligned with d rows of V that are as different as column-pivoted QR of
-        Vᵀ finds.
+        Orthogonal start. By default the axes are aligned with d rows of V that are as different as
+        column-pivoted QR of Vᵀ finds.
     tol, max_iter
         Relative growth of g at which to stop, and the most iterations before that.
 
@@ -88,11 +90,14 @@ def sparsest(
 def _fixed_point(
     V: NDArray[Any], Q: NDArray[Any], p: int, tol: float, max_iter: int, *, pace: float | None = None
 ) -> tuple[NDArray[Any], float]:
-    """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`; some rows of VQ at a time.
+    """Repeat ``Q ← polar(Vᵀ (VQ).^(p−1))`` until g grew by no more than `tol`.
 
-    The gradient of g, p H, promises how much g grows by a step. There is no other look where twice as much would be no
-    more than `tol`, or, at the pace at which promises shrank from look to look on some of the rows, will be after this
-    step. Return Q, and that pace. Without any, growth over the start tells nothing.
+    Some rows of VQ at a time.
+
+    The gradient of g, p H, promises how much g grows by a step. There is no other look where twice
+    as much would be no more than `tol`, or, at the pace at which promises shrank from look to look
+    on some of the rows, will be after this step. Return Q, and that pace. Without any, growth over
+    the start tells nothing.
     """
     before, promised, least = np.nan, np.nan, 1 if pace is None else 0
     eps = np.finfo(V.dtype).eps

@@ -42,7 +42,9 @@ def secondary(U: NDArray[Any], p: int = 3) -> float:
 
 
 def gradient_matrix(U: NDArray[Any], p: int = 3) -> NDArray[Any]:
-    """Return h(U) = Uᵀ(U.^(p−1)), shape (d, d); tr h = g and the gradient of Q ↦ g(UQ) at I is p(h − hᵀ).
+    """Return h(U) = Uᵀ(U.^(p−1)), shape (d, d).
+
+    Tr h = g and the gradient of Q ↦ g(UQ) at I is p(h − hᵀ).
 
     Parameters
     ----------

@@ -27,7 +27,8 @@ CRITERIA = tuple(_QUANTITIES)
 _SENSES = {"max": 1, "min": -1}
 # Eigenvalues closer than this, relative to the largest, count as equal.
 _EQUAL = 1e-6
-# Updates after convergence, of which ten mend what they are there for, and rotations without a criterion.
+# Updates after convergence, of which ten mend what they are there for, and rotations without a
+# criterion.
 _MAX_EXTRA = 100_000
 
 
@@ -50,9 +51,10 @@ def sparse_stiefel(
 ) -> StiefelResult:
     """Solve max tr(UᵀWU) subject to UᵀU = I, preferring a sparse U among the solutions (Algorithm 1).
 
-    The update is ``U_{t+1} R_{t+1} = W̃ U_t Z(U_t)`` by the unique thin QR factorisation, W̃ the symmetric positive
-    semidefinite form of W (Lemma 1). The subspace follows Orthogonal Iteration whatever the full-rank Z is (Lemma 3);
-    Z turns the basis within it towards a large g(U) = Σ U_ij^p.
+    The update is ``U_{t+1} R_{t+1} = W̃ U_t Z(U_t)`` by the unique thin QR factorisation, W̃ the
+    symmetric positive semidefinite form of W (Lemma 1). The subspace follows Orthogonal Iteration
+    whatever the full-rank Z is (Lemma 3); Z turns the basis within it towards a large g(U) = Σ
+    U_ij^p.
 
     Parameters
     ----------
@@ -63,11 +65,11 @@ def sparse_stiefel(
     p
         Power of the secondary objective, an integer ≥ 3.
     step : {"gradient", "line-search", "polar", "none"}
-        How Z is chosen: the paper's gradient step of fixed length; the same with backtracking; the polar factor of
-        h(U); none, which is plain Orthogonal Iteration.
+        How Z is chosen: the paper's gradient step of fixed length; the same with backtracking; the
+        polar factor of h(U); none, which is plain Orthogonal Iteration.
     criterion : {"primary", "both"}
-        Stop when f settles, or when f and g do. "both" needs steps that increase g, so the gradient step is then
-        taken with backtracking.
+        Stop when f settles, or when f and g do. "both" needs steps that increase g, so the gradient
+        step is then taken with backtracking.
     sense : {"max", "min"}
     U0 : (m, d), optional
         Start, of full rank; standard normal by default, as the authors' program has it.
@@ -78,10 +80,11 @@ def sparse_stiefel(
     max_iter
         Most updates before the criterion is met.
     extra_iter
-        Updates after it is met. On noise-free input f settles before U has turned; ten more mend that.
+        Updates after it is met. On noise-free input f settles before U has turned; ten more mend
+        that.
     rng
-        Seed or generator of the start and of the estimate of λ_min; equal seeds give equal answers, None is different
-        every time.
+        Seed or generator of the start and of the estimate of λ_min; equal seeds give equal answers,
+        None is different every time.
     callback
         Called with a :class:`State` after each update; a true return value stops the run.
 
@@ -92,17 +95,19 @@ def sparse_stiefel(
     Warns
     -----
     ConvergenceWarning
-        Without convergence (the result is returned all the same), and where λ_d and λ_{d+1} coincide, so that the
-        dominant subspace is not unique.
+        Without convergence (the result is returned all the same), and where λ_d and λ_{d+1}
+        coincide, so that the dominant subspace is not unique.
 
     Notes
     -----
-    One product with W, O(nnz·d), and O(m·d²) for the rest in each iteration. Memory: a few m×d arrays.
+    One product with W, O(nnz·d), and O(m·d²) for the rest in each iteration. Memory: a few m×d
+    arrays.
 
-    Is U sparse? The published criterion looks at f alone, which often settles before the basis has turned: for
-    diag(3, 2, 1, ½) and d = 2 the sparsest basis has g = 2, and runs from eight seeds end with g between 0.84 and 1.96.
-    A larger `max_iter` does not change that. ``criterion="both"`` and `extra_iter` do, and :func:`two_stage` turns any
-    basis to the end by rotations that need no product with W: use it where sparsity is what you are after, and
+    Is U sparse? The published criterion looks at f alone, which often settles before the basis has
+    turned: for diag(3, 2, 1, ½) and d = 2 the sparsest basis has g = 2, and runs from eight seeds
+    end with g between 0.84 and 1.96. A larger `max_iter` does not change that. ``criterion="both"``
+    and `extra_iter` do, and :func:`two_stage` turns any basis to the end by rotations that need no
+    product with W: use it where sparsity is what you are after, and
     :func:`rotate` where you have a basis already.
 
     Examples
@@ -151,8 +156,8 @@ def two_stage(
 ) -> StiefelResult:
     """Find the dominant subspace first and turn its basis towards sparsity afterwards (the paper's appendix).
 
-    Stage one gives V with tr(VᵀWV) maximal; stage two repeats ``QR = Z(U_t), U_{t+1} = U_t Q`` (equations 2 and 3),
-    an ascent of g over O(d) that needs no product with W.
+    Stage one gives V with tr(VᵀWV) maximal; stage two repeats ``QR = Z(U_t), U_{t+1} = U_t Q``
+    (equations 2 and 3), an ascent of g over O(d) that needs no product with W.
 
     Parameters
     ----------

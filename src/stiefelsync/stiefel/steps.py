@@ -38,8 +38,8 @@ def gradient(U: NDArray[Any], h: NDArray[Any], p: int) -> NDArray[Any] | None:
 def line_search(U: NDArray[Any], h: NDArray[Any], p: int) -> NDArray[Any] | None:
     """Return Z = I + α(h − hᵀ) with the first α = 1/max|h − hᵀ| · 2, 1, ½, … that increases g enough.
 
-    "Enough" is Armijo's condition for g(UQ(α)), Q(α) the Q-factor of Z: a QR retraction on O(d), along which g
-    first grows at the rate p/2 ‖h − hᵀ‖². The identity where no step helps.
+    "Enough" is Armijo's condition for g(UQ(α)), Q(α) the Q-factor of Z: a QR retraction on O(d),
+    along which g first grows at the rate p/2 ‖h − hᵀ‖². The identity where no step helps.
 
     Examples
     --------
@@ -66,7 +66,8 @@ def line_search(U: NDArray[Any], h: NDArray[Any], p: int) -> NDArray[Any] | None
 def polar_step(U: NDArray[Any], h: NDArray[Any], p: int) -> NDArray[Any] | None:
     """Return the polar factor of h, the maximiser of the linearised g over O(d): a generalised power step.
 
-    This differs from the paper in: the whole step to the linearisation's maximiser instead of a gradient step.
+    This differs from the paper in: the whole step to the linearisation's maximiser instead of a
+    gradient step.
 
     Examples
     --------

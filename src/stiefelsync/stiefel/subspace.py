@@ -26,7 +26,8 @@ from stiefelsync.stiefel.steps import none
 
 __all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "leading_vectors", "next_eigenvalue"]
 
-# ARPACK goes on from a random vector where the Krylov space is exhausted; SciPy 1.17 can draw it from our generator.
+# ARPACK goes on from a random vector where the Krylov space is exhausted; SciPy 1.17 can draw it
+# from our generator.
 _DRAWS = "rng" in signature(eigsh).parameters
 
 
@@ -47,11 +48,13 @@ def dominant_subspace(
     W : (m, m)
         As for :func:`sparse_stiefel`; symmetrised.
     method : {"auto", "eigh", "eigsh", "orthogonal-iteration", "block-power"}
-        "eigh" forms a dense m×m matrix, exact; "eigsh" is Lanczos with 4d vectors and a check for lost copies of
-        multiple eigenvalues; "orthogonal-iteration" is the paper's stage one; "block-power" adds oversampling and
-        Rayleigh–Ritz, the quickest to a few digits. "auto": eigh up to m = 2000, else eigsh.
+        "eigh" forms a dense m×m matrix, exact; "eigsh" is Lanczos with 4d vectors and a check for
+        lost copies of multiple eigenvalues; "orthogonal-iteration" is the paper's stage one;
+        "block-power" adds oversampling and Rayleigh–Ritz, the quickest to a few digits. "auto":
+        eigh up to m = 2000, else eigsh.
     tol, max_iter
-        For the two iterations: relative growth of the objective at which to stop, and the most products with W.
+        For the two iterations: relative growth of the objective at which to stop, and the most
+        products with W.
     rng
         Seed or generator of the random starts; None is different every time.
 
@@ -146,7 +149,8 @@ def _eigsh(W: SymmetricOperator, d: int, tol: float, max_iter: int, rng: np.rand
     except ArpackError:
         return _block_power(W, d, 1e-12, 10 * max_iter, rng)
     V = orthonormalise(V)[0]
-    # Lanczos can lose copies of a multiple eigenvalue: whatever is left outside must not exceed what was found.
+    # Lanczos can lose copies of a multiple eigenvalue: whatever is left outside must not exceed
+    # what was found.
     for _ in range(d):
         outside, x = next_eigenvalue(W, V, rng)
         if not outside > values[-1] + 1e-6 * abs(values[0]):

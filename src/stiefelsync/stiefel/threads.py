@@ -12,7 +12,8 @@ from typing import Any
 __all__ = ["one_blas_thread", "workers"]
 
 _lock = Lock()
-_limits: list[list[tuple[Any, int]]] = []  # of every caller at present; the first one lowered the number of threads
+# Of every caller at present; the first one lowered the number of threads.
+_limits: list[list[tuple[Any, int]]] = []
 
 
 def workers() -> int:
@@ -33,10 +34,13 @@ def workers() -> int:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread for the body of a ``with`` statement; nested and concurrent use is allowed.
+    """Keep BLAS to one thread for the body of a ``with`` statement.
 
-    Threads that wait for work by spinning cost small matrices more than they give: two cost the presets 4 to 17 times
-    the processor time on problems of up to 3,000 points (docs/evidence/speed.md).
+    Nested and concurrent use is allowed.
+
+    Threads that wait for work by spinning cost small matrices more than they give: two cost the
+    presets 4 to 17 times the processor time on problems of up to 3,000 points
+    (docs/evidence/speed.md).
 
     Examples
     --------

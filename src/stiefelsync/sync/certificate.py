@@ -14,15 +14,16 @@ __all__ = ["upper_bound"]
 def upper_bound(matchings: Matchings) -> float:
     """Return an upper bound on tr(PᵀWP) over all consistent labellings P, whatever their universe size.
 
-    The columns of P are orthogonal with squared lengths n_c, so the objective is Σ n_c·(v_cᵀWv_c) for orthonormal
-    v_c. With Σ n_c = m and n_c ≤ k this is at most ``k (λ_1 + … + λ_q) + r λ_{q+1}``, where m = qk + r and λ are the
-    eigenvalues of W in descending order. Nor can it exceed the total weight 1ᵀW1, reached when nothing contradicts.
+    The columns of P are orthogonal with squared lengths n_c, so the objective is Σ n_c·(v_cᵀWv_c)
+    for orthonormal v_c. With Σ n_c = m and n_c ≤ k this is at most ``k (λ_1 + … + λ_q) + r
+    λ_{q+1}``, where m = qk + r and λ are the eigenvalues of W in descending order. Nor can it
+    exceed the total weight 1ᵀW1, reached when nothing contradicts.
 
     Notes
     -----
-    Costs the ⌈m/k⌉ largest eigenvalues, a few seconds at most: of a dense m×m array up to 3,000 points, by the Lanczos
-    method beyond; where that is too much (large universes) the total weight alone is returned.
-    Unmatched points count as universe points of their own.
+    Costs the ⌈m/k⌉ largest eigenvalues, a few seconds at most: of a dense m×m array up to 3,000
+    points, by the Lanczos method beyond; where that is too much (large universes) the total weight
+    alone is returned. Unmatched points count as universe points of their own.
 
     Examples
     --------

@@ -42,8 +42,8 @@ class Carried:
 def carry_over(before: Matchings, labels: Ints, after: Matchings) -> Carried:
     """Put the objects of a solved problem where another one has them.
 
-    Objects are told by name where both problems have names, else by number. Points of an object keep their numbers; it
-    may have more of them, or fewer.
+    Objects are told by name where both problems have names, else by number. Points of an object
+    keep their numbers; it may have more of them, or fewer.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def changed_points(carried: Carried, after: Matchings) -> Bools:
 
     Notes
     -----
-    One comparison per run of pairs that follow each other in both problems, so the cost of what is unchanged is that
-    of comparing memory.
+    One comparison per run of pairs that follow each other in both problems, so the cost of what is
+    unchanged is that of comparing memory.
     """
     before, place, changed, k = carried.before, carried.place, carried.bereft.copy(), after.n_objects
     old = place[before.pair_objects].astype(np.int64) @ np.array([k, 1])

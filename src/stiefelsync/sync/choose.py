@@ -1,7 +1,7 @@
 """Which method runs on a problem, and which way within it: decided here and nowhere else.
 
-:func:`choose_method` decides for ``synchronise``, ``compare`` and ``clean``; :func:`has_large_objects` for the methods
-that have a dense and a sparse way.
+:func:`choose_method` decides for ``synchronise``, ``compare`` and ``clean``;
+:func:`has_large_objects` for the methods that have a dense and a sparse way.
 """
 
 from __future__ import annotations
@@ -64,11 +64,14 @@ def choose_method(
     """Return the method that really runs when asked for `method`.
 
     1. A method that is asked for runs, and "accurate" if none is.
-    2. But "accurate" and "fast" hand over to "correlation" where no object has more than one point, as with records of
+    2. But "accurate" and "fast" hand over to "correlation" where no object has more than one point,
+    as with records of
        sources that may hold duplicates, unless an option or a universe is given.
-    3. They hand over to "tracks" where the universe is to be estimated and is so large that dense arrays are out of
+    3. They hand over to "tracks" where the universe is to be estimated and is so large that dense
+    arrays are out of
        reach.
-    4. Where no method, no option and no universe is given, "tracks" runs on keypoints of photographs (`photographs`) if
+    4. Where no method, no option and no universe is given, "tracks" runs on keypoints of
+    photographs (`photographs`) if
        neighbouring matches move alike: it alone looks at positions.
 
     Examples
@@ -82,7 +85,8 @@ def choose_method(
     if asked.name in PRESETS:
         if universe == "auto" and not options and int(matchings.sizes.max(initial=0)) == 1:
             return Choice(find_method("correlation"), {}, Reason.SINGLE)
-        many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES  # their likelihood has a table of object pairs
+        # Their likelihood has a table of object pairs.
+        many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES
         least_entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
         if universe == "auto" and (least_entries > MAX_PRESET_ENTRIES or many_objects):
             if options:

@@ -22,9 +22,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_RAYLEIGH = 1.6651  # median distance of two positions of one keypoint, in standard deviations of either coordinate
-_REACH = 4.3  # distance of two positions of one keypoint that one in a hundred exceeds, in the same unit
-_REPEATED = 4.2  # likewise for the four coordinates of one correspondence given twice; one in sixteen exceeds it
+# Median distance of two positions of one keypoint, in standard deviations of either coordinate.
+_RAYLEIGH = 1.6651
+# Distance of two positions of one keypoint that one in a hundred exceeds, in the same unit.
+_REACH = 4.3
+# Likewise for the four coordinates of one correspondence given twice; one in sixteen exceeds it.
+_REPEATED = 4.2
 _ACCEPT = 0.99  # share of twins that pass the test of being one
 _TWIN_ROUNDS = 3  # each round may make one track of two
 _MIN_WEIGHT = 1e-9  # of a candidate: weights are positive
@@ -40,7 +43,8 @@ class Keypoints:
     Attributes
     ----------
     matchings
-        The correspondences as matches between keypoints, with the keypoints' positions as coordinates.
+        The correspondences as matches between keypoints, with the keypoints' positions as
+        coordinates.
     of_ends : (C, 2) int64
         The keypoint, as a point of `matchings`, of both ends of every correspondence.
     noise
@@ -56,7 +60,8 @@ class Keypoints:
 class _Ends:
     """Both ends of all correspondences, the first ends before the second ones; shape (2C,) each.
 
-    A *side* is an image as seen in one of its pairs: side p is the first image of pair p, side P + p the second.
+    A *side* is an image as seen in one of its pairs: side p is the first image of pair p, side P +
+    p the second.
     """
 
     image: Ints
@@ -89,14 +94,15 @@ def find_keypoints(
 ) -> Keypoints:
     """Find which ends of correspondences are the same keypoint, and where these keypoints are.
 
-    Between images i and j a keypoint has at most one correspondence. So positions in image i that come from the pairs
-    (i, j) and (i, k) are put side by side: those that are each other's nearest, closer than the noise of positions
-    allows, are candidates for one keypoint. A candidate counts for more the nearer its positions are, and if it closes
-    a loop: over the images i → j → k → i, from one correspondence to the next, back to where it began. Keypoints grow
-    along candidates, strongest evidence first, and never hold two ends of one pair
-    (:func:`~stiefelsync.sync.tracks.grow.grow_tracks`), but for correspondences that are the same up to noise.
-    The noise is estimated from the candidates that close loops, the reach of candidates follows from it. Nothing is
-    rounded to a grid.
+    Between images i and j a keypoint has at most one correspondence. So positions in image i that
+    come from the pairs (i, j) and (i, k) are put side by side: those that are each other's nearest,
+    closer than the noise of positions allows, are candidates for one keypoint. A candidate counts
+    for more the nearer its positions are, and if it closes a loop: over the images i → j → k → i,
+    from one correspondence to the next, back to where it began. Keypoints grow along candidates,
+    strongest evidence first, and never hold two ends of one pair
+    (:func:`~stiefelsync.sync.tracks.grow.grow_tracks`), but for correspondences that are the same
+    up to noise. The noise is estimated from the candidates that close loops, the reach of
+    candidates follows from it. Nothing is rounded to a grid.
 
     Parameters
     ----------
@@ -105,7 +111,8 @@ def find_keypoints(
     n_images
         Number of images.
     scores
-        ``{(i, j): (K,)}``, positive: weights of the matches. Where not given: the fifth columns, if all have one.
+        ``{(i, j): (K,)}``, positive: weights of the matches. Where not given: the fifth columns, if
+        all have one.
     names
         Names of the images.
 
@@ -116,7 +123,8 @@ def find_keypoints(
 
     Notes
     -----
-    O(c log c) for the c candidates, which are few per end if the noise is below the distance of keypoints; memory O(c).
+    O(c log c) for the c candidates, which are few per end if the noise is below the distance of
+    keypoints; memory O(c).
 
     Examples
     --------
@@ -182,8 +190,9 @@ def _sizes(point: Ints, image: Ints, n_images: int) -> Ints:
 def _twins(ends: _Ends, point: Ints, n_images: int, noise: float) -> Ints:
     """Return for every keypoint the one it is the same as: tracks that coincide wherever both are seen are one.
 
-    Let two tracks have keypoints in the same s ≥ 2 images, d_t apart, found as means of n_t and n'_t positions. If they
-    are the same point, ``Σ d_t² / (noise²·(1/n_t + 1/n'_t))`` is χ² of 2s degrees of freedom.
+    Let two tracks have keypoints in the same s ≥ 2 images, d_t apart, found as means of n_t and
+    n'_t positions. If they are the same point, ``Σ d_t² / (noise²·(1/n_t + 1/n'_t))`` is χ² of 2s
+    degrees of freedom.
     """
     m, C = int(point.max(initial=-1)) + 1, len(point) // 2
     sizes, mean = _sizes(point, ends.image, n_images), _robust_means(ends.xy, point, noise)
@@ -200,7 +209,8 @@ def _twins(ends: _Ends, point: Ints, n_images: int, noise: float) -> Ints:
     apart = ((mean[a] - mean[b]) ** 2).sum(axis=1) / (noise**2 * (1 / count[a] + 1 / count[b]))
     key, pair = np.unique(np.minimum(track[a], track[b]) * m + np.maximum(track[a], track[b]), return_inverse=True)
     shared, total = np.bincount(pair, minlength=len(key)), np.bincount(pair, apart, len(key))
-    quantile = 2 * gammaincinv(np.maximum(shared, 1), _ACCEPT)  # of χ² with two degrees of freedom per shared image
+    # Of χ² with two degrees of freedom per shared image.
+    quantile = 2 * gammaincinv(np.maximum(shared, 1), _ACCEPT)
     same = (shared >= 2) & (total <= quantile) & (shared == _both(track, problem, key))
     chosen = np.flatnonzero(same[pair])
     chosen = chosen[mutual_best(a[chosen], b[chosen], 1 / (1 + apart[chosen]), m)]
@@ -261,7 +271,10 @@ def _flat(
 
 
 def _noise(ends: _Ends) -> float:
-    """Return the standard deviation of a coordinate, from the candidates that close a loop; at most what separates."""
+    """Return the standard deviation of a coordinate, from the candidates that close a loop.
+
+    At most what separates.
+    """
     reach = _spacing(ends)
     _, _, distance, closed = _candidates(ends, reach)
     noise = reach / _REACH
@@ -273,7 +286,8 @@ def _noise(ends: _Ends) -> float:
 def _repeated(ends: _Ends, noise: float) -> Ints:
     """Return for every correspondence the first one of its pair that is the same but for noise; shape (C,).
 
-    Detectors give several keypoints in one place, one for each orientation, and matchers then several correspondences.
+    Detectors give several keypoints in one place, one for each orientation, and matchers then
+    several correspondences.
     """
     C = len(ends.side) // 2
     both = np.hstack([ends.xy[:C], ends.xy[C:]])
@@ -324,7 +338,10 @@ def _candidates(ends: _Ends, reach: float) -> tuple[Ints, Ints, Floats, Bools]:
 
 
 def _nearest(end: Ints, side: Ints, distance: Floats) -> Bools:
-    """Return which candidates are the nearest of an end into a side; the first of equally near ones."""
+    """Return which candidates are the nearest of an end into a side.
+
+    The first of equally near ones.
+    """
     order = np.lexsort((distance, side, end))
     first = np.append(True, (np.diff(end[order]) != 0) | (np.diff(side[order]) != 0))[: len(order)]
     nearest = np.zeros(len(end), dtype=bool)
@@ -335,8 +352,8 @@ def _nearest(end: Ints, side: Ints, distance: Floats) -> Bools:
 def _closes(ends: _Ends, a: Ints, b: Ints) -> Bools:
     """Return which candidates (a, b) of pairs (i, j) and (i, k) are confirmed by a correspondence of the pair (j, k).
 
-    From the partner of a in image j a candidate must lead to an end of the pair (j, k), from that one's partner in
-    image k another candidate to the partner of b.
+    From the partner of a in image j a candidate must lead to an end of the pair (j, k), from that
+    one's partner in image k another candidate to the partner of b.
     """
     n_sides, partner, sides = 2 * len(ends.pairs), ends.partner, ends.images_of_sides
     k = int(sides.max(initial=0)) + 1
@@ -351,7 +368,8 @@ def _closes(ends: _Ends, a: Ints, b: Ints) -> Bools:
     at, there = _look_up(key, partner[a] * n_sides + side)
     closed &= there
     over = partner[other[at]] if len(other) else at
-    # The side of `over` is that of the pair (j, k) in image k; the partner of b must be its candidate.
+    # The side of `over` is that of the pair (j, k) in image k; the partner of b must be its
+    # candidate.
     back, there = _look_up(key, over * n_sides + ends.side[partner[b]])
     closed &= there
     return np.asarray(closed & (other[back] == partner[b])) if len(other) else closed
@@ -373,7 +391,8 @@ def _grow(ends: _Ends, a: Ints, b: Ints, weights: Floats, closed: Bools) -> Ints
     sizes = np.bincount(ends.side, minlength=2 * len(ends.pairs))
     labels = np.full(len(order), -1, dtype=np.int64)
     for some in (closed, np.ones(len(a), dtype=bool)):
-        # What closes loops is nearly always right, so that keypoints grow along it before anything else.
+        # What closes loops is nearly always right, so that keypoints grow along it before anything
+        # else.
         if some.any():
             between = np.stack([place[a[some]], place[b[some]]], axis=1)
             problem = Matchings.from_endpoints(between, sizes, weights=np.maximum(weights[some], _MIN_WEIGHT))

@@ -31,7 +31,8 @@ def keep_longest(result: Synchronisation, count: int) -> Synchronisation:
     length = np.bincount(labels[labels >= 0], minlength=1)
     if np.count_nonzero(length > 1) <= count:
         return result
-    # Only among tracks of the length at which some stay and some go does it matter how sure they are.
+    # Only among tracks of the length at which some stay and some go does it matter how sure they
+    # are.
     sure = np.zeros(len(length))
     sure[labels[labels >= 0]] = np.nan_to_num(result.point_confidence[labels >= 0])
     kept = np.zeros(len(length), dtype=bool)

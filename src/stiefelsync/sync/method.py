@@ -34,7 +34,8 @@ class Progress:
     step, total
         How far: `step` of `total`, or of an unknown total when None.
     objective, sparsity
-        The current objective tr(UᵀWU), and the share of entries of U below a hundredth of the largest, if known.
+        The current objective tr(UᵀWU), and the share of entries of U below a hundredth of the
+        largest, if known.
     """
 
     stage: str
@@ -45,7 +46,10 @@ class Progress:
 
 
 Callback = Callable[[Progress], object]
-"""Called now and then with a :class:`Progress`; a true return value asks the method to stop early."""
+"""Called now and then with a :class:`Progress`.
+
+A true return value asks the method to stop early.
+"""
 
 
 @dataclass(eq=False)
@@ -119,7 +123,8 @@ class Method:
     ours
         Whether it is this package's own, and not a rival to compare with.
     settings
-        The frozen dataclass of its options, fields made by :func:`option`; None where they are keywords of `run`.
+        The frozen dataclass of its options, fields made by :func:`option`; None where they are
+        keywords of `run`.
     defaults, options
         The options it takes beside the common ones, with their default values, and their names.
     """
@@ -197,9 +202,9 @@ def register(
     name
         In words joined by hyphens.
     options
-        A frozen dataclass whose fields are made by :func:`option`. The function then takes one of its instances as the
-        third positional argument, and users give its fields as keywords. Without it the function's own keywords are
-        the options.
+        A frozen dataclass whose fields are made by :func:`option`. The function then takes one of
+        its instances as the third positional argument, and users give its fields as keywords.
+        Without it the function's own keywords are the options.
     replace
         Whether a method of that name may be there already.
 

@@ -36,7 +36,8 @@ def option(
     Parameters
     ----------
     default
-        Its type is what values must be, unless it is None or something else than a bool, a number or a word.
+        Its type is what values must be, unless it is None or something else than a bool, a number
+        or a word.
     meaning
         A sentence for the command line and the documentation.
     kind

@@ -36,7 +36,9 @@ class Record:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Details(Record):
-    """What a method tells beyond its answer; every method that has more to tell has a subclass with its own fields.
+    """What a method tells beyond its answer.
+
+    Every method that has more to tell has a subclass with its own fields.
 
     Examples
     --------
@@ -52,7 +54,10 @@ class Details(Record):
         return {}
 
     def point_confidence(self) -> NDArray[np.float64] | None:
-        """Return how sure the method itself is of the label of every point, (m,), from 0 to 1; None if it says not."""
+        """Return how sure the method itself is of the label of every point, (m,), from 0 to 1.
+
+        None if it says not.
+        """
         return None
 
 
@@ -67,7 +72,8 @@ class Outcome(Record):
     matchings
         The answer of a method that is not cycle-consistent.
     U : (m, d) or None
-        The relaxed solution before rounding, where there is one; its columns are in the order of the method's own.
+        The relaxed solution before rounding, where there is one; its columns are in the order of
+        the method's own.
     status
         How the run ended.
     timings
@@ -96,8 +102,8 @@ def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
     Parameters
     ----------
     problem
-        What the method was given. Labels must be one whole number per point, at least -1, and no two points of an
-        object may share one; matchings must be of objects of the same sizes.
+        What the method was given. Labels must be one whole number per point, at least -1, and no
+        two points of an object may share one; matchings must be of objects of the same sizes.
 
     Examples
     --------
@@ -133,8 +139,8 @@ def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
 def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     """Number labels 0, 1, … in the order in which their first points come; -1 stays.
 
-    Eigenvectors and random starts number universe points arbitrarily; this way labels depend on who belongs together
-    alone, have no holes, and are the same on every machine.
+    Eigenvectors and random starts number universe points arbitrarily; this way labels depend on who
+    belongs together alone, have no holes, and are the same on every machine.
 
     Parameters
     ----------
@@ -155,7 +161,8 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
     values = numbered[matched]
     values = countable(values)
     first = np.full(int(values.max(initial=-1)) + 1, len(values))
-    first[values[::-1]] = np.arange(len(values))[::-1]  # of several the last counts, which is the first
+    # Of several the last counts, which is the first.
+    first[values[::-1]] = np.arange(len(values))[::-1]
     place = np.empty(len(first), dtype=np.int64)
     place[np.argsort(first, kind="stable")] = np.arange(len(first))
     numbered[matched] = place[values]
@@ -175,7 +182,8 @@ def _show(value: Any) -> str:
 def _check_one_to_one(labels: NDArray[Any], numbered: NDArray[np.int64], problem: Matchings, method: str) -> None:
     """Raise an error if two points of an object share a label."""
     order = np.argsort(numbered, kind="stable")
-    # Points of an object follow each other, so that two with the same label are neighbours in this order.
+    # Points of an object follow each other, so that two with the same label are neighbours in this
+    # order.
     label, owner = numbered[order], problem.point_objects[order]
     twice = np.flatnonzero((label[1:] == label[:-1]) & (owner[1:] == owner[:-1]) & (label[1:] >= 0))
     if len(twice):

@@ -30,7 +30,9 @@ __all__ = ["Synchronisation"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synchronisation(Record):
-    """One consistent answer to contradicting pairwise matches. Everything beyond the labels is computed on demand.
+    """One consistent answer to contradicting pairwise matches.
+
+    Everything beyond the labels is computed on demand.
 
     Two results are equal if problem and answer are, however long they took.
 
@@ -43,8 +45,9 @@ class Synchronisation(Record):
     outcome
         What the method returned: labels, relaxed solution, history, details.
     universe_size
-        Number of universe points the method worked with; labels lie in 0 … universe_size − 1, or are -1. They are
-        numbered by first appearance without holes, so that ``labels.max() + 1`` universe points are really used.
+        Number of universe points the method worked with; labels lie in 0 … universe_size − 1, or
+        are -1. They are numbered by first appearance without holes, so that ``labels.max() + 1``
+        universe points are really used.
     estimate
         Where the universe size was estimated: how, and how surely.
     timings
@@ -78,7 +81,9 @@ class Synchronisation(Record):
         return self.outcome.labels
 
     def extend(self, matchings: Matchings, *, callback: Callback | None = None, **options: Any) -> Synchronisation:
-        """Return the answer to the problem as it is now, re-solving what changed; see :func:`~stiefelsync.sync.extend`.
+        """Return the answer to the problem as it is now, re-solving what changed.
+
+        See :func:`~stiefelsync.sync.extend`.
 
         Parameters
         ----------
@@ -118,12 +123,17 @@ class Synchronisation(Record):
 
     @cached_property
     def confidence(self) -> NDArray[np.float64]:
-        """How strongly the answer supports each input match, from 0 to 1; shape (M,). See :func:`match_confidence`."""
+        """How strongly the answer supports each input match, from 0 to 1; shape (M,).
+
+        See :func:`match_confidence`.
+        """
         return match_confidence(self.input, self.labels)
 
     @cached_property
     def track_confidence(self) -> NDArray[np.float64]:
-        """Mean confidence of the input matches inside each of :meth:`tracks`; shape (T,). NaN where there is none.
+        """Mean confidence of the input matches inside each of :meth:`tracks`; shape (T,).
+
+        NaN where there is none.
 
         Examples
         --------
@@ -139,9 +149,9 @@ class Synchronisation(Record):
     def point_confidence(self) -> NDArray[np.float64]:
         """Confidence of the track of every point, NaN for one in none; shape (m,).
 
-        A method that knows how sure it is of every single point is believed. Points that are records, with scores that
-        are probabilities, are asked how much better their cluster suits them than the next best place
-        (:func:`~stiefelsync.sync.scores.move_confidence`).
+        A method that knows how sure it is of every single point is believed. Points that are
+        records, with scores that are probabilities, are asked how much better their cluster suits
+        them than the next best place (:func:`~stiefelsync.sync.scores.move_confidence`).
         """
         told = self.outcome.details.point_confidence()
         if told is not None:
@@ -210,9 +220,9 @@ class Synchronisation(Record):
         Returns
         -------
         Frame
-            A dict of columns: ``track`` (-1 = in none), ``object``, ``point``, ``x`` and ``y`` where known, and
-            ``confidence``; of records ``cluster_id``, their source and own id, and ``confidence``. pandas, polars and
-            Arrow make a frame of it by their usual constructors.
+            A dict of columns: ``track`` (-1 = in none), ``object``, ``point``, ``x`` and ``y``
+            where known, and ``confidence``; of records ``cluster_id``, their source and own id, and
+            ``confidence``. pandas, polars and Arrow make a frame of it by their usual constructors.
 
         Examples
         --------
@@ -224,7 +234,10 @@ class Synchronisation(Record):
         return frame_of(self)
 
     def to_networkx(self) -> Any:
-        """Return all matches of the answer as a `networkx.Graph`; see :meth:`Matchings.to_networkx`."""
+        """Return all matches of the answer as a `networkx.Graph`.
+
+        See :meth:`Matchings.to_networkx`.
+        """
         return self.matchings().to_networkx()
 
     def _repr_html_(self) -> str:
@@ -240,7 +253,8 @@ class Synchronisation(Record):
     def as_dict(self, *, certificate: bool = False) -> dict[str, Any]:
         """Return the figures of :meth:`summary` under stable names, ready for JSON.
 
-        With `certificate` those of the upper bound are among them, which may take as long as solving.
+        With `certificate` those of the upper bound are among them, which may take as long as
+        solving.
         """
         labels = self.outcome.labels
         figures: dict[str, Any] = {

@@ -23,8 +23,8 @@ _TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always
 def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     """Project every object's block of U onto the partial permutations of full row rank.
 
-    Solves ``P_i = argmax tr(Xᵀ U_i)`` over 0/1 matrices X with one 1 per row and at most one per column: the
-    Euclidean projection of section 4.2 of the paper.
+    Solves ``P_i = argmax tr(Xᵀ U_i)`` over 0/1 matrices X with one 1 per row and at most one per
+    column: the Euclidean projection of section 4.2 of the paper.
 
     Parameters
     ----------
@@ -40,10 +40,11 @@ def project(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
 
     Notes
     -----
-    O(m·d), and O(m_i² d) for each object whose rows do not each have a largest entry in a column of their own.
-    Assignment solvers break ties by column index, which would hand a constant U the identity; columns are therefore
-    visited in an order drawn afresh (from a fixed seed) for each such object, which changes nothing unless scores tie.
-    Scores tie that differ by less than 2⁻²⁴ of the largest (float32: 2⁻¹⁸): their difference would be rounding's.
+    O(m·d), and O(m_i² d) for each object whose rows do not each have a largest entry in a column of
+    their own. Assignment solvers break ties by column index, which would hand a constant U the
+    identity; columns are therefore visited in an order drawn afresh (from a fixed seed) for each
+    such object, which changes nothing unless scores tie. Scores tie that differ by less than 2⁻²⁴
+    of the largest (float32: 2⁻¹⁸): their difference would be rounding's.
 
     Examples
     --------
@@ -73,7 +74,8 @@ def nearest(U: NDArray[Any], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
     (_, d), k, precision = U.shape, len(sizes), "f32" if U.dtype == np.float32 else "f64"
     labels, contested = np.empty(len(U), dtype=np.int64), np.zeros(k, dtype=bool)
     call(f"nearest_{precision}", U, d, offsets, k, labels, contested)
-    # Objects in which two points want the same label, or one point two, are assigned theirs by linear assignment.
+    # Objects in which two points want the same label, or one point two, are assigned theirs by
+    # linear assignment.
     objects = np.flatnonzero(contested).astype(np.int64, copy=False)
     if len(objects):
         orders = _orders(d, len(objects))
@@ -100,7 +102,8 @@ def _rounded(U: NDArray[Any]) -> NDArray[Any]:
     single = U.dtype == np.float32
     U = U if single else np.asarray(U, dtype=np.float64)
     above = min(max(math.frexp(max(U.max(), -U.min()))[1], -100), 1000)
-    grid = np.float32(1.5 * 2**5) if single else 1.5 * 2.0**28  # added and taken away again it leaves such multiples
+    # Added and taken away again it leaves such multiples.
+    grid = np.float32(1.5 * 2**5) if single else 1.5 * 2.0**28
     scaled: NDArray[Any] = U * (np.float32(2.0**-above) if single else 2.0**-above)
     scaled += grid
     scaled -= grid
@@ -110,7 +113,8 @@ def _rounded(U: NDArray[Any]) -> NDArray[Any]:
 def round_labels(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     """Return the labels nearest to a relaxed solution U of one's own: in every object all points labelled differently.
 
-    Solves ``max Σ_a U[a, labels[a]]`` object by object, as :func:`project` does; ties are broken by a seeded draw.
+    Solves ``max Σ_a U[a, labels[a]]`` object by object, as :func:`project` does; ties are broken by
+    a seeded draw.
 
     Parameters
     ----------
@@ -141,8 +145,8 @@ def round_labels(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
 def assign_sparse(scores: csr_array, sizes: ArrayLike) -> NDArray[np.int64]:
     """Assign points to universe points by sparse scores, leaving a point unmatched where no score is positive.
 
-    Maximises ``Σ scores[a, labels[a]]`` with at most one point of an object per column; entries that are not stored,
-    or not positive, are never chosen.
+    Maximises ``Σ scores[a, labels[a]]`` with at most one point of an object per column; entries
+    that are not stored, or not positive, are never chosen.
 
     Parameters
     ----------
@@ -180,11 +184,13 @@ def _assign_block(block: Any) -> NDArray[np.int64]:
     alone = len(columns) + np.arange(n)
     indptr = block.indptr + np.arange(n + 1)
     last = indptr[1:] - 1
-    indices = np.empty(block.nnz + n, dtype=np.int32)  # SciPy before 1.15 accepts no other kind here
+    # SciPy before 1.15 accepts no other kind here
+    indices = np.empty(block.nnz + n, dtype=np.int32)
     cost = np.empty(block.nnz + n)
     stored = np.ones(block.nnz + n, dtype=bool)
     stored[last] = False
-    # A full assignment takes one entry per row, so a common offset makes costs positive without changing the optimum.
+    # A full assignment takes one entry per row, so a common offset makes costs positive without
+    # changing the optimum.
     indices[stored], cost[stored] = at, 1 + block.data.max() - block.data
     indices[last], cost[last] = alone, 1 + block.data.max()
     graph = csr_array((cost, indices, indptr.astype(np.int32)), shape=(n, len(columns) + n))

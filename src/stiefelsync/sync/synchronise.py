@@ -45,18 +45,21 @@ def synchronise(
     matchings
         The problem: at least two objects and one match.
     universe : int or "auto"
-        Number d of distinct points across all objects, at least the size of the largest object; estimated by default.
-        Too large is harmless for "accurate" and "fast", too small cannot be repaired: labels then join points that no
-        match connects. More than there are points counts
-        as the number of points, and the result says so; methods that find the universe themselves ignore it.
+        Number d of distinct points across all objects, at least the size of the largest object;
+        estimated by default. Too large is harmless for "accurate" and "fast", too small cannot be
+        repaired: labels then join points that no match connects. More than there are points counts
+        as the number of points, and the result says so; methods that find the universe themselves
+        ignore it.
     method
-        One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use; "sparse-stiefel"
-        is the paper's, exactly; the rest are there to compare with. Where the universe is to be estimated and is so
-        large that a dense (m, d) matrix is out of reach, the first two hand over to "tracks"; the result says so. Or a
-        function with the signature of a method (:class:`~stiefelsync.sync.method.Run`), registered or not.
+        One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use;
+        "sparse-stiefel" is the paper's, exactly; the rest are there to compare with. Where the
+        universe is to be estimated and is so large that a dense (m, d) matrix is out of reach, the
+        first two hand over to "tracks"; the result says so. Or a function with the signature of a
+        method (:class:`~stiefelsync.sync.method.Run`), registered or not.
     start : (m,) int, optional
-        Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's answer. Only for
-        methods with ``METHODS[name].takes_start``. No two points of an object may share a label.
+        Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's
+        answer. Only for methods with ``METHODS[name].takes_start``. No two points of an object may
+        share a label.
     rng
         Seed or generator; equal seeds give equal answers, None is different every time.
     callback
@@ -67,8 +70,8 @@ def synchronise(
     Returns
     -------
     Synchronisation
-        Its labels are numbered by first appearance, objects and points in order, whatever the method: the same
-        numbers on every machine, without holes.
+        Its labels are numbered by first appearance, objects and points in order, whatever the
+        method: the same numbers on every machine, without holes.
 
     Examples
     --------
@@ -162,5 +165,6 @@ def _universe(
         raise InputError(f'universe must be a whole number or "auto", got {universe!r}') from None
     if method.sized:
         check_universe(matchings.sizes, d)
-    # No labelling uses more universe points than there are points, and the cost of the methods grows with d.
+    # No labelling uses more universe points than there are points, and the cost of the methods
+    # grows with d.
     return min(d, matchings.n_points), None

@@ -38,20 +38,23 @@ def clusters(
     values : (M,) float64
         What it is worth to have both ends in one cluster; negative values speak against it.
     apart
-        Arrays, (n,) int64: vertices with the same number of at least 0 in one of them are never in one cluster.
+        Arrays, (n,) int64: vertices with the same number of at least 0 in one of them are never in
+        one cluster.
     missing
         Value, at most 0, of every pair in one cluster that `ends` does not have.
     sweeps
         Most rounds of single moves.
     stop
-        Called with the number of vertices done and n; a true value ends the work, what is done stays.
+        Called with the number of vertices done and n; a true value ends the work, what is done
+        stays.
 
     Notes
     -----
-    Two clusters can gain by being joined only where some pair between them has a positive value, so the components of
-    the positive pairs are solved one by one; those of two vertices at once. Inside one every contraction takes the
-    pair of clusters of largest mean value from a heap and adds the smaller list of neighbours to the larger:
-    O(M log² M) in all. The mean, over all pairs of vertices, and not the sum: large clusters would swallow others.
+    Two clusters can gain by being joined only where some pair between them has a positive value, so
+    the components of the positive pairs are solved one by one; those of two vertices at once.
+    Inside one every contraction takes the pair of clusters of largest mean value from a heap and
+    adds the smaller list of neighbours to the larger: O(M log² M) in all. The mean, over all pairs
+    of vertices, and not the sum: large clusters would swallow others.
     """
     labels = np.arange(n)
     if not len(ends):
@@ -104,9 +107,13 @@ def _lists(keys: Sequence[Ints], n: int) -> list[list[int]]:
 
 
 def _contract(graph: list[dict[int, float]], marks: list[tuple[tuple[int, int], ...]], missing: float) -> list[int]:
-    """Join clusters, those of largest mean value first, as long as some mean is positive; return each vertex' one."""
+    """Join clusters, those of largest mean value first, as long as some mean is positive.
+
+    Return each vertex' one.
+    """
     n = len(graph)
-    # Sums over scored pairs count each from the value of one that was not scored, which every pair has at least.
+    # Sums over scored pairs count each from the value of one that was not scored, which every pair
+    # has at least.
     sums = [{other: value - missing for other, value in neighbours.items()} for neighbours in graph]
     held = [set(own) for own in marks]
     members: list[list[int]] = [[v] for v in range(n)]
@@ -123,7 +130,8 @@ def _contract(graph: list[dict[int, float]], marks: list[tuple[tuple[int, int], 
             continue
         now = worth(a, b)
         if now != -negative:
-            # Means that grew were entered again when they did; those that shrank meanwhile are entered now.
+            # Means that grew were entered again when they did; those that shrank meanwhile are
+            # entered now.
             if 0 < now < -negative:
                 heapq.heappush(heap, (-now, a, b))
             continue
@@ -158,12 +166,16 @@ def _move(
     missing: float,
     sweeps: int,
 ) -> int:
-    """Move single vertices to where they are worth most, or out, until none gains; changes `owner`, counts moves."""
+    """Move single vertices to where they are worth most, or out, until none gains.
+
+    Changes `owner`, counts moves.
+    """
     inside: list[set[int]] = [set() for _ in graph]
     for v, c in enumerate(owner):
         inside[c].add(v)
     held = Counter((owner[v], mark) for v, own in enumerate(marks) for mark in own)
-    free = [c for c, members in enumerate(inside) if not members]  # names of clusters that nobody has
+    # Names of clusters that nobody has.
+    free = [c for c, members in enumerate(inside) if not members]
     waiting = set(range(len(graph)))
     moves = 0
     for _ in range(sweeps):
@@ -196,7 +208,8 @@ def _move(
                 held[there, mark] += 1
             owner[v] = there
             moves += 1
-            # What others are worth where they are changes with their neighbours, and with how many are there at all.
+            # What others are worth where they are changes with their neighbours, and with how many
+            # are there at all.
             waiting.update(graph[v], *((inside[here], inside[there]) if missing else ()))
         if not waiting:
             break

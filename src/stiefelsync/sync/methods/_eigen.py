@@ -28,8 +28,9 @@ def eigenpairs(
     d
         How many; when W has fewer rows, only m are returned.
     method
-        As for :func:`dominant_subspace`, but "auto" decomposes a dense W up to 500 rows only: beyond, the Lanczos
-        method with its check for lost copies of multiple eigenvalues is as exact and faster.
+        As for :func:`dominant_subspace`, but "auto" decomposes a dense W up to 500 rows only:
+        beyond, the Lanczos method with its check for lost copies of multiple eigenvalues is as
+        exact and faster.
     magnitude
         Rank eigenvalues by |λ| instead of λ.
 
@@ -64,7 +65,8 @@ def eigenpairs(
         return top.V, top.values
     bottom: Subspace = dominant_subspace(-W, n, method=method, rng=rng)
     V, values = np.hstack([top.V, bottom.V]), np.append(top.values, -bottom.values)
-    # With n > m/2 the two ends overlap: an eigenvalue counts once, so each end gives its own sign only.
+    # With n > m/2 the two ends overlap: an eigenvalue counts once, so each end gives its own sign
+    # only.
     own = np.append(top.values >= 0, bottom.values > 0)
     order = np.argsort(np.where(own, -abs(values), np.inf), kind="stable")[:n]
     return np.ascontiguousarray(V[:, order]), values[order]

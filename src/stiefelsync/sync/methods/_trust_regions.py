@@ -22,11 +22,12 @@ def rotate_by_trust_regions(
 ) -> tuple[NDArray[Any], int, Status]:
     """Maximise g(VQ) = Σ (VQ)_ij^p over orthogonal Q by the Riemannian trust-region method (Absil et al. 2007).
 
-    Gradient and Hessian are analytic: ``p Vᵀ (VQ).^(p−1)`` and ``D ↦ p(p−1) Vᵀ ((VQ).^(p−2) ∘ VD)``. The start is
-    random, because eigenvectors themselves may be a saddle of g, with every column's sign such that its powers sum to
-    a positive number. The end is a gradient below 1e-6, or below √eps of V's type, where g has all its digits.
-    Products with V are of its type, pymanopt's own, d×d, float64. Its special orthogonal group serves for O(d):
-    its steps never leave the component of the start, and swapping two columns, which leaves g alone, leads from one
+    Gradient and Hessian are analytic: ``p Vᵀ (VQ).^(p−1)`` and ``D ↦ p(p−1) Vᵀ ((VQ).^(p−2) ∘
+    VD)``. The start is random, because eigenvectors themselves may be a saddle of g, with every
+    column's sign such that its powers sum to a positive number. The end is a gradient below 1e-6,
+    or below √eps of V's type, where g has all its digits. Products with V are of its type,
+    pymanopt's own, d×d, float64. Its special orthogonal group serves for O(d): its steps never
+    leave the component of the start, and swapping two columns, which leaves g alone, leads from one
     component to the other.
 
     Parameters
@@ -79,7 +80,8 @@ def rotate_by_trust_regions(
     problem = pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)
     optimiser = TrustRegions(
         max_iterations=max_iter, min_gradient_norm=grad_tol, max_time=np.inf, verbosity=0,
-        rho_regularization=1e3 * eps / np.finfo(float).eps,  # pymanopt's 1000 are units of float64's last digit
+        # Pymanopt's 1000 are units of float64's last digit.
+        rho_regularization=1e3 * eps / np.finfo(float).eps,
     )  # fmt: skip
     found = optimiser.run(problem, initial_point=start)
     done = "grad" in found.stopping_criterion

@@ -20,7 +20,8 @@ from stiefelsync.sync.tracks.grow import grow_tracks
 
 __all__ = ["FastDetails", "fast"]
 
-_PRODUCTS = 8  # at most for all but small problems, where refinement has more matches to repair the start with
+# At most for all but small problems, where refinement has more matches to repair the start with.
+_PRODUCTS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,9 +57,10 @@ def fast(
 ) -> Outcome:
     """Label by the rotated dominant subspace of the normalised W, then re-label objects until nothing changes.
 
-    Points that no match supports and the likelihood speaks against are left unmatched. Given a `start`, (m,) labels
-    with -1 for unknown, that is refined instead. Objects so large that dense scores cost too much go another way: the
-    tracks that matches form are refined with sparse scores. :class:`FastDetails` says which.
+    Points that no match supports and the likelihood speaks against are left unmatched. Given a
+    `start`, (m,) labels with -1 for unknown, that is refined instead. Objects so large that dense
+    scores cost too much go another way: the tracks that matches form are refined with sparse
+    scores. :class:`FastDetails` says which.
 
     Examples
     --------

@@ -60,12 +60,12 @@ def run(
 
     Notes
     -----
-    The answer is cycle-consistent and labels every point. Two properties of the published method are kept on purpose.
-    It starts at random, so one seed means little. And it stops when the primary objective settles: on noise-free
-    input that is after two updates, before the secondary objective has turned U, and the projection is then far from
-    perfect (mean fscore 0.794 over five seeds, from 0.760 to 0.838, at k = 30, d = 25, ρ = 0.6, σ = 0; the setting
-    "row 30 25 .6 0" of `python -m benchmarks.accuracy --methods sparse-stiefel`).
-    ``extra_iter=10`` mends it.
+    The answer is cycle-consistent and labels every point. Two properties of the published method
+    are kept on purpose. It starts at random, so one seed means little. And it stops when the
+    primary objective settles: on noise-free input that is after two updates, before the secondary
+    objective has turned U, and the projection is then far from perfect (mean fscore 0.794 over five
+    seeds, from 0.760 to 0.838, at k = 30, d = 25, ρ = 0.6, σ = 0; the setting "row 30 25 .6 0" of
+    `python -m benchmarks.accuracy --methods sparse-stiefel`). ``extra_iter=10`` mends it.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The two-stage family: find the dominant subspace, then turn its basis; one table of subspace × rotation.
+"""The two-stage family: find the dominant subspace, then turn its basis.
+
+One table of subspace × rotation.
 
 ==================== ====================== ===========================================
 method               subspace               rotation
@@ -258,18 +260,19 @@ def _enter(member: Member) -> Run:
     ) -> Outcome:
         """Find a basis V of the dominant subspace of W, turn it within the subspace, and project it.
 
-        Stage one maximises ``tr(VᵀWV)`` over VᵀV = I (Lemma 2 of the paper); stage two raises ``g(VQ) = Σ (VQ)_ij^p``
-        over orthogonal Q (equations 2 and 3), or leaves V as it is.
+        Stage one maximises ``tr(VᵀWV)`` over VᵀV = I (Lemma 2 of the paper); stage two raises
+        ``g(VQ) = Σ (VQ)_ij^p`` over orthogonal Q (equations 2 and 3), or leaves V as it is.
 
         Notes
         -----
-        Cycle-consistent. "eig-manopt" is inherently dense: W is made an m×m array; no other makes one. The paper finds
-        that Eigs+ManOpt "performs worse due to numerical reasons" on the house sequence. A Krylov space started from
-        one vector holds a multiple eigenvalue once in exact arithmetic; rounding brings the other copies in late, and
-        ARPACK may stop before. Then one of the d eigenvectors is wrong and no rotation mends it: with the default
-        number of Lanczos vectors on 9 of 60 shuffled house problems, with four times d on 6
-        (docs/evidence/house-rivals.md). "eigs-manopt" also checks that no larger eigenvalue is left outside, and then
-        agrees with "eig-manopt".
+        Cycle-consistent. "eig-manopt" is inherently dense: W is made an m×m array; no other makes
+        one. The paper finds that Eigs+ManOpt "performs worse due to numerical reasons" on the house
+        sequence. A Krylov space started from one vector holds a multiple eigenvalue once in exact
+        arithmetic; rounding brings the other copies in late, and ARPACK may stop before. Then one
+        of the d eigenvectors is wrong and no rotation mends it: with the default number of Lanczos
+        vectors on 9 of 60 shuffled house problems, with four times d on 6
+        (docs/evidence/house-rivals.md). "eigs-manopt" also checks that no larger eigenvalue is left
+        outside, and then agrees with "eig-manopt".
         """
         watch = Stopwatch()
         with watch("subspace"):
@@ -277,7 +280,8 @@ def _enter(member: Member) -> Run:
             found = member.subspace(matchings.to_matrix(options.dtype), d, options, rng)
         with watch("rotation"):
             turned = member.rotation(found, options, rng, callback)
-        # A stage that came to its own end says nothing of the other; nothing was iterated means done.
+        # A stage that came to its own end says nothing of the other; nothing was iterated means
+        # done.
         status = turned.status if turned.status is not Status.DONE else found.status
         if not found.status.converged and turned.status.converged:
             status = found.status

@@ -37,9 +37,9 @@ class Cycles:
 def three_cycles(matchings: Matchings, *, stop: Callable[[int], bool] = lambda _done: False) -> Cycles:
     """Find the cycles of three pairs of objects and how inconsistent each is.
 
-    A path a–c–b of two matches, in objects i, k and j, is closed if a and b are matched. Over the paths with their
-    middle in any of the three objects, ``d_ijk = 1 − closed / paths``. Cycles without a path say nothing and are left
-    out.
+    A path a–c–b of two matches, in objects i, k and j, is closed if a and b are matched. Over the
+    paths with their middle in any of the three objects, ``d_ijk = 1 − closed / paths``. Cycles
+    without a path say nothing and are left out.
 
     Parameters
     ----------
@@ -96,8 +96,9 @@ def _per_pair(paths: Any, matchings: Matchings, known: Ints) -> Floats:
 def corruption(cycles: Cycles, n_pairs: int, sharpness: Sequence[float]) -> Floats:
     """Estimate from cycles how corrupted each pair of objects is; shape (n_pairs,), 0 good, 1 bad.
 
-    ``s_ij ← Σ_k w_ijk d_ijk / Σ_k w_ijk`` with ``w_ijk = exp(−β (s_ik + s_jk))``, for β = 0 and then each of
-    `sharpness`: cycles count by how good their other two pairs are believed to be. A pair without a cycle gets 1.
+    ``s_ij ← Σ_k w_ijk d_ijk / Σ_k w_ijk`` with ``w_ijk = exp(−β (s_ik + s_jk))``, for β = 0 and
+    then each of `sharpness`: cycles count by how good their other two pairs are believed to be. A
+    pair without a cycle gets 1.
 
     Notes
     -----

@@ -26,10 +26,11 @@ def join_in_order(
     owner : (m,) int
         Object of every point.
     edges : (E, 2) int
-        Points to join, first come, first served; an edge whose tracks both have a point of one object is skipped.
+        Points to join, first come, first served; an edge whose tracks both have a point of one
+        object is skipped.
     allowed
-        Asked last, with the number of the edge and the points that stand for its two tracks; if it says yes, they are
-        joined, and one of the two points stands for both.
+        Asked last, with the number of the edge and the points that stand for its two tracks; if it
+        says yes, they are joined, and one of the two points stands for both.
     stop
         Told the number of edges done, now and then; a true answer ends the joining.
 
@@ -39,7 +40,8 @@ def join_in_order(
 
     Notes
     -----
-    O(E + m log m), because the smaller set of objects always goes into the larger; a loop in Python.
+    O(E + m log m), because the smaller set of objects always goes into the larger; a loop in
+    Python.
 
     Examples
     --------

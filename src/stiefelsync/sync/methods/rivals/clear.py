@@ -75,21 +75,24 @@ def run(
 
         minimise tr(Vᵀ (I + C)^-½ L (I + C)^-½ V)  over VᵀV = I_d.
 
-    The matrix is ``I − (I + C)^-½ W (I + C)^-½``, W = A + I; for disjoint cliques, which consistent matches are, its
-    eigenvalues are zeros, one for each universe point, and ones. The rows of V are scaled to length 1. Rows of one
-    universe point then coincide and those of two are at right angles, so d *pivots* are chosen greedily: first the row
-    that was longest, then the one whose largest |cosine| with the pivots so far is smallest. In every object the points
-    are assigned to different pivots with the largest sum of cosines.
+    The matrix is ``I − (I + C)^-½ W (I + C)^-½``, W = A + I; for disjoint cliques, which consistent
+    matches are, its eigenvalues are zeros, one for each universe point, and ones. The rows of V are
+    scaled to length 1. Rows of one universe point then coincide and those of two are at right
+    angles, so d *pivots* are chosen greedily: first the row that was longest, then the one whose
+    largest |cosine| with the pivots so far is smallest. In every object the points are assigned to
+    different pivots with the largest sum of cosines.
 
     Notes
     -----
-    Cycle-consistent; every point gets a label. One eigendecomposition, O(m·d²) for the pivots, O(m_i² d) per object.
-    With ``size="spectrum"`` eigenvectors are computed in doubling numbers until one belongs to an eigenvalue above ½.
+    Cycle-consistent; every point gets a label. One eigendecomposition, O(m·d²) for the pivots,
+    O(m_i² d) per object. With ``size="spectrum"`` eigenvectors are computed in doubling numbers
+    until one belongs to an eigenvalue above ½.
 
-    This differs from the paper in: it decomposes the connected components of the graph one by one, which is quicker but
-    gives the same eigenvalues; the size is that asked for unless told otherwise. Not confirmed from the paper are the
-    first pivot and the greedy rule in detail; among four rules tried on ``synthetic``, seeds 100 to 103, this and a QR
-    decomposition with pivoting were on a par, sums of cosines worse.
+    This differs from the paper in: it decomposes the connected components of the graph one by one,
+    which is quicker but gives the same eigenvalues; the size is that asked for unless told
+    otherwise. Not confirmed from the paper are the first pivot and the greedy rule in detail; among
+    four rules tried on ``synthetic``, seeds 100 to 103, this and a QR decomposition with pivoting
+    were on a par, sums of cosines worse.
 
     Examples
     --------

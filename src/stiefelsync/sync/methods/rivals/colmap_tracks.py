@@ -63,23 +63,26 @@ def run(
 ) -> Outcome:
     """Label every connected component of the match graph unless it holds far-apart points of one object.
 
-    A component is dropped whole when two of its points in one object are more than `apart` from each other:
-    ``‖x_a − x_b‖ > 10 px``. Nearer ones are taken for one point found twice. A label can hold only one of them: the
-    first stays, the others are unmatched.
+    A component is dropped whole when two of its points in one object are more than `apart` from
+    each other: ``‖x_a − x_b‖ > 10 px``. Nearer ones are taken for one point found twice. A label
+    can hold only one of them: the first stays, the others are unmatched.
 
-    Without positions, or where one of the two positions is unknown (NaN), two points of an object count as far apart,
-    so that the answer is that of union-find. Universe size, weights and random numbers play no part.
+    Without positions, or where one of the two positions is unknown (NaN), two points of an object
+    count as far apart, so that the answer is that of union-find. Universe size, weights and random
+    numbers play no part.
 
     Notes
     -----
-    Cycle-consistent, exact when there is no wrong match. O((m + M) log m), and the pairwise distances of points of an
-    object that share a component and lie in a square of side `apart`.
+    Cycle-consistent, exact when there is no wrong match. O((m + M) log m), and the pairwise
+    distances of points of an object that share a component and lie in a square of side `apart`.
 
-    This differs from the mapper in: it keeps both points of a point found twice as observations of the track.
+    This differs from the mapper in: it keeps both points of a point found twice as observations of
+    the track.
 
     Examples
     --------
-    Points 0 and 1 of object 0 are 3 px apart in one track; points 2 and 3 are 50 px apart in another.
+    Points 0 and 1 of object 0 are 3 px apart in one track; points 2 and 3 are 50 px apart in
+    another.
 
     >>> pairs = {(0, 1): [[0, 0], [2, 1]], (1, 2): [[0, 0], [1, 1]], (0, 2): [[1, 0], [3, 1]]}
     >>> places = [[0, 0], [3, 0], [100, 0], [150, 0], [0, 0], [100, 0], [0, 0], [100, 0]]
@@ -91,7 +94,8 @@ def run(
     with watch("components"):
         n, component = components(matchings)
     with watch("conflicts"):
-        # Points of an object follow each other, so a stable sort by component puts those to compare side by side.
+        # Points of an object follow each other, so a stable sort by component puts those to compare
+        # side by side.
         order = np.argsort(component, kind="stable")
         begins = np.ones(len(order), dtype=bool)
         begins[1:] = (np.diff(component[order]) != 0) | (np.diff(matchings.point_objects[order]) != 0)
@@ -127,6 +131,7 @@ def _far_apart(
     for number, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         some = places[order[start : start + size]].astype(np.float64)
         extent = np.ptp(some, axis=0)
-        # Within a box no wider than `apart` the largest distance may still exceed it, but then there are few points.
+        # Within a box no wider than `apart` the largest distance may still exceed it, but then
+        # there are few points.
         far[number] = not (extent <= apart).all() or pdist(some).max() > apart
     return far

@@ -45,14 +45,16 @@ def run(
 ) -> Outcome:
     """Grow a forest of large total weight whose trees hold at most one point of every object.
 
-    Matches are taken by descending weight. One that joins two tracks is accepted unless both have a point of the same
-    object, which is Kruskal's algorithm for a maximum spanning forest with that one exception. Matches of equal weight
-    come in an order drawn from `rng`, so that no pair of objects is preferred; the universe size plays no part.
+    Matches are taken by descending weight. One that joins two tracks is accepted unless both have a
+    point of the same object, which is Kruskal's algorithm for a maximum spanning forest with that
+    one exception. Matches of equal weight come in an order drawn from `rng`, so that no pair of
+    objects is preferred; the universe size plays no part.
 
     Notes
     -----
-    Cycle-consistent. Greedy: a wrong match accepted early is never taken back. O(M log M + m log m) in time, O(m + M)
-    in memory. Stopped by the callback it leaves what later matches would join apart.
+    Cycle-consistent. Greedy: a wrong match accepted early is never taken back. O(M log M + m log m)
+    in time, O(m + M) in memory. Stopped by the callback it leaves what later matches would join
+    apart.
 
     Examples
     --------

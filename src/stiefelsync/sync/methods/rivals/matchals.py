@@ -82,16 +82,17 @@ def run(
 ) -> Outcome:
     """Minimise ``⟨β − W, X⟩ + α‖X‖_*`` over X in [0, 1] with zero within-object blocks, as ``X = ABᵀ``, by ADMM.
 
-    With Z the copy of X that obeys the constraints and y the scaled dual variable, one iteration is: ridge
-    regressions of ``T = Z − y + (W − β)/μ`` for B, then A, with weight α/μ; ``Z`` = projection of ``ABᵀ + y``;
-    ``y += ABᵀ − Z``. The penalty μ starts at 64 and doubles or halves when the residuals ``‖X − Z‖_F/m`` and
-    ``μ‖X − X_old‖_F/m`` differ by more than a factor `balance`. Matches are the entries of the symmetrised X above ½;
-    where those are not one-to-one the larger stays.
+    With Z the copy of X that obeys the constraints and y the scaled dual variable, one iteration
+    is: ridge regressions of ``T = Z − y + (W − β)/μ`` for B, then A, with weight α/μ; ``Z`` =
+    projection of ``ABᵀ + y``; ``y += ABᵀ − Z``. The penalty μ starts at 64 and doubles or halves
+    when the residuals ``‖X − Z‖_F/m`` and ``μ‖X − X_old‖_F/m`` differ by more than a factor
+    `balance`. Matches are the entries of the symmetrised X above ½; where those are not one-to-one
+    the larger stays.
 
     Notes
     -----
-    Not cycle-consistent. :class:`MatchALSDetails` holds A and B. Two dense m×m arrays are inherent in the method: the
-    constraint set is not low-rank.
+    Not cycle-consistent. :class:`MatchALSDetails` holds A and B. Two dense m×m arrays are inherent
+    in the method: the constraint set is not low-rank.
 
     Examples
     --------
@@ -157,7 +158,10 @@ def _iterate(
 
 
 def _update_copies(A: Floats, B: Floats, S: Floats, y: Floats, spans: list[tuple[int, int]], diagonal: Floats) -> float:
-    """Update Z and y in place, one object's rows at a time, and return ‖X − Z‖_F; S becomes Z − y."""
+    """Update Z and y in place, one object's rows at a time, and return ‖X − Z‖_F.
+
+    S becomes Z − y.
+    """
     total = 0.0
     for a, b in spans:
         Z = A[a:b] @ B.T
@@ -203,8 +207,8 @@ def _round(A: Floats, B: Floats, matchings: Matchings, spans: list[tuple[int, in
 def project_capped(x: Floats, total: float) -> Floats:
     """Project x, shape (n,), onto ``{z : 0 ≤ z ≤ 1, Σz = total}``, 0 ≤ total ≤ n.
 
-    The projection is ``clip(x − t, 0, 1)`` for the t at which the sum is right; that sum is piecewise linear in t and
-    falls, so t lies between two neighbouring kinks. O(n log n).
+    The projection is ``clip(x − t, 0, 1)`` for the t at which the sum is right; that sum is
+    piecewise linear in t and falls, so t lies between two neighbouring kinks. O(n log n).
 
     Examples
     --------

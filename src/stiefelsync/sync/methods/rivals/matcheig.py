@@ -67,14 +67,14 @@ def run(
 ) -> Outcome:
     """Approximate W by ``U_i U_jᵀ``, ``U = V|Λ|^½`` for the d eigenvalues largest in magnitude, and match every pair.
 
-    In each block, entries not above `threshold` are dropped; the candidates left are the largest of each row and of
-    each column, taken greedily from the largest down, one-to-one.
+    In each block, entries not above `threshold` are dropped; the candidates left are the largest of
+    each row and of each column, taken greedily from the largest down, one-to-one.
 
     Notes
     -----
-    Not cycle-consistent. Every pair of objects is matched, also those the input says nothing about, so the answer can
-    hold d·k(k − 1)/2 matches; beside it memory is O(m·max m_i). Stopped by the callback it leaves later objects
-    unmatched.
+    Not cycle-consistent. Every pair of objects is matched, also those the input says nothing about,
+    so the answer can hold d·k(k − 1)/2 matches; beside it memory is O(m·max m_i). Stopped by the
+    callback it leaves later objects unmatched.
 
     Examples
     --------

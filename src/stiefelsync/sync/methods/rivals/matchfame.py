@@ -23,7 +23,8 @@ __all__ = ["MatchFameDetails", "Options", "run"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # β doubles from step to step, as message passing wants it
+# β doubles from step to step, as message passing wants it
+_SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _TREE = 1e-9  # added to the lengths of the tree's edges: a sparse graph takes 0 for no edge
 
 
@@ -73,21 +74,25 @@ def run(
 
     1. *CEMP-Partial*: the corruption s_ij of every pair of objects from cycles of three
        (:func:`~stiefelsync.sync.methods.rivals._cycles.corruption`), β = 1, 2, …, 32.
-    2. A minimum spanning tree of the objects with lengths s_ij; labels are handed on along its matches, and a point
+    2. A minimum spanning tree of the objects with lengths s_ij; labels are handed on along its
+    matches, and a point
        without one opens a universe point.
-    3. ``P ← project((S∘W) P)``, ``S_ij = exp(−weight · s_ij)``, by a sparse assignment in every object, until the
+    3. ``P ← project((S∘W) P)``, ``S_ij = exp(−weight · s_ij)``, by a sparse assignment in every
+    object, until the
        labels settle. Then the `universe` largest labels are kept and the steps repeated.
 
     Notes
     -----
-    Cycle-consistent. A point none of whose partners has a label is unmatched. All objects are updated at once, so
-    labels may swing between two states; the better one is returned. Nothing of size m×d is dense. Random numbers play
-    no part. Stopped by the callback it goes on with the cycles it has, without further power steps.
+    Cycle-consistent. A point none of whose partners has a label is unmatched. All objects are
+    updated at once, so labels may swing between two states; the better one is returned. Nothing of
+    size m×d is dense. Random numbers play no part. Stopped by the callback it goes on with the
+    cycles it has, without further power steps.
 
-    Not confirmed from the paper are: the inconsistency of a cycle of partial matchings, for which the share of unclosed
-    paths is taken; the schedule of β; what opens universe points where the tree leaves a point without a label; and the
-    weight function. `weight` was chosen on ``synthetic(25, …)``, seeds 100 to 102: larger values did no better where
-    whole pairs are wrong and worse where all are equally noisy, since the differences of s are noise there.
+    Not confirmed from the paper are: the inconsistency of a cycle of partial matchings, for which
+    the share of unclosed paths is taken; the schedule of β; what opens universe points where the
+    tree leaves a point without a label; and the weight function. `weight` was chosen on
+    ``synthetic(25, …)``, seeds 100 to 102: larger values did no better where whole pairs are wrong
+    and worse where all are equally noisy, since the differences of s are noise there.
 
     Examples
     --------
@@ -121,7 +126,10 @@ def run(
 def _power_steps(
     matchings: Matchings, weights: Floats, labels: Ints, max_iter: int, report: Reporter
 ) -> tuple[Ints, int, Status]:
-    """Repeat ``P ← project((S∘W) P)``; return the best labels, the number of steps and how they ended."""
+    """Repeat ``P ← project((S∘W) P)``.
+
+    Return the best labels, the number of steps and how they ended.
+    """
     m = matchings.n_points
     a, b = matchings.endpoints.T
     A: Any = sparse.csr_array((weights, (a, b)), shape=(m, m))

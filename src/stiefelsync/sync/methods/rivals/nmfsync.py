@@ -52,9 +52,9 @@ def run(
 ) -> Outcome:
     """Factorise ``W ≈ UUᵀ`` with U non-negative, starting from the rotated eigenvectors, and project U.
 
-    Stages: ``V = V_d Λ^½``; successive block rotation (`rotate_blocks`); clip at 0; multiplicative factorisation
-    ``W ≈ W₁H`` from ``(V, Vᵀ)``; columns of W₁ scaled by the square root of their length; block rotation again; linear
-    assignment per object.
+    Stages: ``V = V_d Λ^½``; successive block rotation (`rotate_blocks`); clip at 0; multiplicative
+    factorisation ``W ≈ W₁H`` from ``(V, Vᵀ)``; columns of W₁ scaled by the square root of their
+    length; block rotation again; linear assignment per object.
 
     Notes
     -----
@@ -86,10 +86,11 @@ def run(
 def rotate_blocks(V: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Rotate V, shape (m, d), so that the rows of a few objects lie near unit vectors: successive block rotation.
 
-    The largest object's rows are aligned with the first unit vectors (orthogonal Procrustes). A row is then explained
-    when its largest entry in the filled columns reaches half the median of the aligned entries. The object with most
-    unexplained rows joins the targets, these rows with the next free columns, its explained ones with the column of
-    their largest entry, and so on until all d columns are filled or every row is explained.
+    The largest object's rows are aligned with the first unit vectors (orthogonal Procrustes). A row
+    is then explained when its largest entry in the filled columns reaches half the median of the
+    aligned entries. The object with most unexplained rows joins the targets, these rows with the
+    next free columns, its explained ones with the column of their largest entry, and so on until
+    all d columns are filled or every row is explained.
 
     Notes
     -----
@@ -135,8 +136,9 @@ def factorise(
 ) -> tuple[Floats, int, Status]:
     """Improve ``W ≈ UUᵀ``, U ≥ 0 of shape (m, d), by multiplicative updates of both factors.
 
-    Rounds ``H ← H ∘ (UᵀW) / (UᵀU H)``, ``U ← U ∘ (WHᵀ) / (U HHᵀ)`` (Lee and Seung 2001) until neither factor changes
-    by more than `tol` relative to its largest entry, or the root mean square error falls by at most `tol`.
+    Rounds ``H ← H ∘ (UᵀW) / (UᵀU H)``, ``U ← U ∘ (WHᵀ) / (U HHᵀ)`` (Lee and Seung 2001) until
+    neither factor changes by more than `tol` relative to its largest entry, or the root mean square
+    error falls by at most `tol`.
 
     Returns
     -------

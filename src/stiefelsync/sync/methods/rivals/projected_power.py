@@ -49,12 +49,13 @@ def run(
 ) -> Outcome:
     """Climb ``max tr(PᵀWP)`` over stacked partial permutations by ``P ← project(W P)`` from the spectral labels.
 
-    Where the spectral rounding opens more than `universe` universe points, the largest of them are kept.
+    Where the spectral rounding opens more than `universe` universe points, the largest of them are
+    kept.
 
     Notes
     -----
-    Cycle-consistent. All objects are updated at once, so the objective may fall and the iteration may cycle; the best
-    iterate is returned. Memory O(nnz + m·d).
+    Cycle-consistent. All objects are updated at once, so the objective may fall and the iteration
+    may cycle; the best iterate is returned. Memory O(nnz + m·d).
 
     Examples
     --------

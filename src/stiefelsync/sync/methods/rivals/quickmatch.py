@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FARTHEST = 2.0  # squared distance of unit vectors at right angles
-_DIGITS = 9  # densities and similarities closer than this are equal, lest the last bit of a processor decide
+# Densities and similarities closer than this are equal, lest the last bit of a processor decide.
+_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -67,28 +68,32 @@ def run(
 ) -> Outcome:
     """Cluster points by the density of their descriptors, never two points of an object together.
 
-    With descriptors x_a, distances ``d_ab = ‖x_a − x_b‖`` and the *distinctiveness* σ_a, the distance of a to the
-    nearest other point of its own object:
+    With descriptors x_a, distances ``d_ab = ‖x_a − x_b‖`` and the *distinctiveness* σ_a, the
+    distance of a to the nearest other point of its own object:
 
     1. density ``h_a = Σ_b exp(−d_ab² / 2(ρ σ_b)²)``, ρ = `density`;
     2. a tree: the parent of a is the nearest point of another object with a larger h;
-    3. edges from the shortest to the longest: one joins the tracks at its ends unless these share an object or the
+    3. edges from the shortest to the longest: one joins the tracks at its ends unless these share
+    an object or the
        edge is longer than `edge` times the least σ in either.
 
-    The paper's descriptors come from images. Here there are matches only, so x_a is row a of W, scaled to length 1:
-    points that are matched with the same points are alike, and points without a common partner are √2 apart.
+    The paper's descriptors come from images. Here there are matches only, so x_a is row a of W,
+    scaled to length 1: points that are matched with the same points are alike, and points without a
+    common partner are √2 apart.
 
     Notes
     -----
-    Cycle-consistent. The similarities W Wᵀ are stored sparsely, O(Σ deg²) in time. Random numbers and the universe size
-    play no part; weights count by W. Stopped by the callback it leaves what longer edges would join apart.
+    Cycle-consistent. The similarities W Wᵀ are stored sparsely, O(Σ deg²) in time. Random numbers
+    and the universe size play no part; weights count by W. Stopped by the callback it leaves what
+    longer edges would join apart.
 
-    This differs from the paper in: descriptors as above; parents of the same object, which could never be joined, are
-    not considered; the defaults of `edge` and `density` are ours, because distances between rows of W spread less than
-    those between image descriptors. They were chosen on ``synthetic(25, k, .6, σ)`` with k = 30, σ = .3 and .6, and
-    k = 10, σ = .5, seeds 100 and 101, where `edge` from 0.9 on makes no difference; it became 1 after 0.9 had failed on
-    the crowd of ``benchmarks.shapes`` (.003; on seed 100 .002 against .362). The shape of the paper's kernel could not
-    be confirmed; a Gaussian is used.
+    This differs from the paper in: descriptors as above; parents of the same object, which could
+    never be joined, are not considered; the defaults of `edge` and `density` are ours, because
+    distances between rows of W spread less than those between image descriptors. They were chosen
+    on ``synthetic(25, k, .6, σ)`` with k = 30, σ = .3 and .6, and k = 10, σ = .5, seeds 100 and
+    101, where `edge` from 0.9 on makes no difference; it became 1 after 0.9 had failed on the crowd
+    of ``benchmarks.shapes`` (.003; on seed 100 .002 against .362). The shape of the paper's kernel
+    could not be confirmed; a Gaussian is used.
 
     Examples
     --------
@@ -146,7 +151,8 @@ def _distinctiveness(rows: Ints, columns: NDArray[Any], apart: Floats, owner: ND
 def _density(rows: Ints, columns: NDArray[Any], apart: Floats, width: Floats) -> Floats:
     """Return the density at every point, (m,), but for what all have in common.
 
-    A point b without a common partner is √2 away and adds the same to all; only the rest needs to be summed.
+    A point b without a common partner is √2 away and adds the same to all; only the rest needs to
+    be summed.
     """
     gain = np.exp(-apart / (2 * width[columns])) - np.exp(-_FARTHEST / (2 * width[columns]))
     alone = 1 - np.exp(-_FARTHEST / (2 * width))
@@ -158,7 +164,8 @@ def _tree(
 ) -> tuple[Ints, Ints, Floats]:
     """Return the edges of the density tree: children, parents and squared lengths, one per point that has a parent."""
     place = np.empty(len(density), dtype=np.int64)
-    place[np.argsort(-density, kind="stable")] = np.arange(len(density))  # of equally dense points the first is denser
+    # Of equally dense points the first is denser.
+    place[np.argsort(-density, kind="stable")] = np.arange(len(density))
     up = np.flatnonzero((place[columns] < place[rows]) & (owner[columns] != owner[rows]))
     rows, columns, apart = rows[up], columns[up], apart[up]
     start = np.flatnonzero(np.diff(rows, prepend=-1))

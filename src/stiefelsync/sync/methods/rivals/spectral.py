@@ -60,14 +60,16 @@ def run(
 ) -> Outcome:
     """Relax ``max tr(PᵀWP)`` to ``max tr(UᵀWU), UᵀU = I`` and round its eigenvector solution V.
 
-    Full permutations (every object sees the whole universe): V_i V_1ᵀ estimates the permutation between objects i
-    and 1 and is projected by linear assignment. Partial ones: rows of V are normalised and the points walked through
-    in order; a point without a label opens a new universe point, and in every later object the unlabelled point of
-    largest correlation above ½ joins it. There may be more labels than `universe` then.
+    Full permutations (every object sees the whole universe): V_i V_1ᵀ estimates the permutation
+    between objects i and 1 and is projected by linear assignment. Partial ones: rows of V are
+    normalised and the points walked through in order; a point without a label opens a new universe
+    point, and in every later object the unlabelled point of largest correlation above ½ joins it.
+    There may be more labels than `universe` then.
 
     Notes
     -----
-    Cycle-consistent. The walk costs O(m·d) per universe point it opens; no m×m array is made beyond 500 points.
+    Cycle-consistent. The walk costs O(m·d) per universe point it opens; no m×m array is made beyond
+    500 points.
 
     Examples
     --------

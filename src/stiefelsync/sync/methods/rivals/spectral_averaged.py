@@ -47,9 +47,10 @@ def run(
 ) -> Outcome:
     """Round the eigenvectors V as `spectral` does to P, and again after the rotation that fits P best.
 
-    That rotation is the orthogonal Procrustes solution over all objects, ``Q = argmin ‖VQ − P‖_F = polar(VᵀP)``. Full
-    permutations: VQ is projected by linear assignment. Partial ones: P keeps the `universe` largest clusters, rows of V
-    are normalised, and the assignment takes correlations above ½ only; the other points stay unmatched.
+    That rotation is the orthogonal Procrustes solution over all objects, ``Q = argmin ‖VQ − P‖_F =
+    polar(VᵀP)``. Full permutations: VQ is projected by linear assignment. Partial ones: P keeps the
+    `universe` largest clusters, rows of V are normalised, and the assignment takes correlations
+    above ½ only; the other points stay unmatched.
 
     Notes
     -----

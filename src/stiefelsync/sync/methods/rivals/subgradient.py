@@ -77,14 +77,15 @@ def run(
 ) -> Outcome:
     """Minimise ``‖VQ‖₁`` over orthogonal Q, V the leading eigenvectors of W, and project U = VQ.
 
-    With `penalty` λ: minimise ``−tr(UᵀWU) + λ‖U‖₁`` over UᵀU = I instead, starting from a random basis of im(V). One
-    step is ``U ← qf(U − γ_t ξ/‖ξ‖_F)``, ξ the subgradient projected to the tangent space, qf the Q-factor, and
-    ``γ_t = step·√d·decay^t``; over O(d) the step is taken in Q, where ξ is the skew part of ``Uᵀ sign(U)``.
+    With `penalty` λ: minimise ``−tr(UᵀWU) + λ‖U‖₁`` over UᵀU = I instead, starting from a random
+    basis of im(V). One step is ``U ← qf(U − γ_t ξ/‖ξ‖_F)``, ξ the subgradient projected to the
+    tangent space, qf the Q-factor, and ``γ_t = step·√d·decay^t``; over O(d) the step is taken in Q,
+    where ξ is the skew part of ``Uᵀ sign(U)``.
 
     Notes
     -----
-    Cycle-consistent. Returns the iterate of least cost. The l1 norm leaves signs open, as p = 4 does: before the
-    projection every column whose cubes sum to less than zero is negated.
+    Cycle-consistent. Returns the iterate of least cost. The l1 norm leaves signs open, as p = 4
+    does: before the projection every column whose cubes sum to less than zero is negated.
 
     Examples
     --------

@@ -47,9 +47,12 @@ def run(
     rng: np.random.Generator,
     callback: Callback | None = None,
 ) -> Outcome:
-    """Label every connected component of the match graph; unmatch those that hold two points of one object.
+    """Label every connected component of the match graph.
 
-    The universe size, match weights and hence precision play no part. A point without matches stays unmatched.
+    Unmatch those that hold two points of one object.
+
+    The universe size, match weights and hence precision play no part. A point without matches stays
+    unmatched.
 
     Notes
     -----
