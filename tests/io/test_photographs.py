@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import FormatError, InputError, Matchings, clean, io
-from stiefelsync.io.photographs import inside, opened
+from stiefelsync.io.photographs import PHOTOGRAPHS, inside, opened
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra report")
 
@@ -131,3 +131,11 @@ def test_a_table_of_cameras_may_begin_with_a_mark_of_its_encoding(tmp_path):
     (tmp_path / "cameras.csv").write_text(f"\ufeff{HEADER}*,SIMPLE_PINHOLE,5,10,1 2 3\n", encoding="utf-8")
     io.write(problem("a", "b"), tmp_path / "a.db", cameras=tmp_path / "cameras.csv")
     assert cameras_of(tmp_path / "a.db") == [(5, 10, 1.0, 1)]
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_every_format_of_photographs_is_read(tmp_path, name):
+    path = tmp_path / "photograph"
+    Image.new("RGB", (64, 48)).save(path, format=name)
+    with opened(path) as photograph:
+        assert (photograph.format, photograph.size) == (name, (64, 48))

@@ -13,8 +13,9 @@ from stiefelsync.errors import FormatError, InputError, MissingExtraError
 __all__ = ["PHOTOGRAPHS", "inside", "opened", "with_folders"]
 
 # What cameras and phones write, and what such files are converted to. Pillow would try every format it knows, whatever
-# a file is called, and for EPS start a program that runs what stands in it.
-PHOTOGRAPHS = ("JPEG", "MPO", "PNG", "TIFF", "WEBP", "BMP", "PPM", "JPEG2000")
+# a file is called, and for EPS start a program that runs what stands in it. "JPEG" reads what phones write as MPO, too:
+# Pillow has no reader of that name.
+PHOTOGRAPHS = ("JPEG", "PNG", "TIFF", "WEBP", "BMP", "PPM", "JPEG2000")
 
 
 def inside(root: Path, name: str) -> Path | None:
