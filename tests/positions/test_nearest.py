@@ -67,7 +67,6 @@ def test_pairs_with_unknown_places_and_pairs_in_one_place() -> None:
     labels = np.tile(np.arange(60), 5)
     at = np.tile(rng.uniform(0, 100, (60, 2)), (5, 1)) + rng.normal(size=(300, 2))
     at[rng.random(300) < 0.2] = np.nan
-    at[rng.random(300) < 0.1] = np.inf
     at[120:180] = 7.0
     problem = Matchings.from_labels(labels, [60] * 5, coordinates=at)
     problem = problem.keep(rng.random(problem.n_matches) < rng.uniform(0.1, 1, 10)[problem.match_pairs])

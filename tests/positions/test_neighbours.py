@@ -276,7 +276,6 @@ def test_unknown_places_are_no_proof_of_smooth_motion():
     problem = Matchings.from_labels(np.tile(np.arange(200), 6), [200] * 6, coordinates=places)
     assert synchronise(problem, method="tracks").outcome.details.matches_by_rule.unsupported == 0
     places[rng.random(len(places)) < 0.4] = np.nan
-    places[rng.random(len(places)) < 0.1] = np.inf
     problem = Matchings.from_labels(np.tile(np.arange(200), 6), [200] * 6, coordinates=places)
     assert synchronise(problem, method="tracks").outcome.details.matches_by_rule.unsupported == 0
 
