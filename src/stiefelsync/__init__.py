@@ -13,6 +13,7 @@ from stiefelsync._version import __version__
 
 __all__ = [
     "METHODS",
+    "Constraints",
     "ConvergenceWarning",
     "FormatError",
     "InputError",
@@ -44,6 +45,7 @@ _MODULES = (
 )  # fmt: skip
 _HOMES = {
     "METHODS": "methods",
+    "Constraints": "sync.constraints",
     "ConvergenceWarning": "errors",
     "FormatError": "errors",
     "InputError": "errors",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from stiefelsync.stiefel.rotation import rotate
     from stiefelsync.stiefel.solve import sparse_stiefel, two_stage
     from stiefelsync.sync.comparison import compare
+    from stiefelsync.sync.constraints import Constraints
     from stiefelsync.sync.method import METHODS
     from stiefelsync.sync.result import Synchronisation
     from stiefelsync.sync.rounding import round_labels

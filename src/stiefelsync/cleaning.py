@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stiefelsync import plotting
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import FORMATS, Content, Written
+from stiefelsync.io.constraint_files import read_constraints
 from stiefelsync.io.dispatch import as_path, load, read, write_content
 from stiefelsync.io.files import outputs
 from stiefelsync.io.labels import read_labels
@@ -29,8 +30,10 @@ from stiefelsync.matching.records import Records
 from stiefelsync.report import page
 from stiefelsync.sync.changes import carry_over
 from stiefelsync.sync.choose import PRESETS, Reason, choose_method, moves_alike
+from stiefelsync.sync.constraints import Constraints, constrain
 from stiefelsync.sync.longest import keep_longest
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS, Callback, Method, Outcome, find_method
+from stiefelsync.sync.outcome import by_first_appearance
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
@@ -124,6 +127,7 @@ def clean(
     images: Name | None = None,
     title: str | None = None,
     start: Name | None = None,
+    constraints: Name | None = None,
     client: Any = None,
     format: str | None = None,
     to: str | None = None,
@@ -155,6 +159,9 @@ def clean(
     start
         An earlier answer, as an NPZ file or Parquet dataset written by this package, whose labels to go on from. Its
         objects are found by name where both have names.
+    constraints
+        A CSV file of points that must have one label and points that cannot, as
+        :func:`~stiefelsync.io.read_constraints` reads it and report pages save it.
     client
         A Dask client: tracks are found in groups of objects on its workers
         (:func:`~stiefelsync.distributed.synchronise`), with method "tracks" only.
@@ -204,7 +211,7 @@ def clean(
     chosen = _chosen(DEFAULT if method is None else method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
-        outputs=[report, plot], reads=[images, start, pairs], force=force, answer=True,
+        outputs=[report, plot], reads=[images, start, pairs, constraints], force=force, answer=True,
     )  # fmt: skip
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
@@ -219,14 +226,17 @@ def clean(
         if "prior" not in chosen.options:
             raise InputError(f"method {chosen.name!r} takes no scores of pairs; use method='tracks'", setting="method")
         given["prior"] = read_pair_scores(as_path(pairs), problem)
+    held = None if constraints is None else read_constraints(as_path(constraints), problem)
     reason = Reason.ASKED
     if client is not None:
-        result = _on_workers(problem, chosen.name, client, callback, given)
+        result = _on_workers(problem, chosen.name, client, callback, given, held)
     else:
         choice = choose_method(problem, universe, method, given, photographs=route.reader.photographs)
         first = None if start is None else _labels(Path(start), problem)
         reason = choice.reason
-        result = synchronise(problem, universe, method=choice.method, start=first, rng=rng, callback=callback, **given)
+        result = synchronise(
+            problem, universe, method=choice.method, start=first, constraints=held, rng=rng, callback=callback, **given
+        )
     if keep_tracks is not None:
         result = keep_longest(result, keep_tracks)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
@@ -284,7 +294,12 @@ def _labels(path: Path, problem: Matchings) -> NDArray[np.int64]:
 
 
 def _on_workers(
-    problem: Matchings, method: str, client: Any, callback: Callback | None, options: Mapping[str, Any]
+    problem: Matchings,
+    method: str,
+    client: Any,
+    callback: Callback | None,
+    options: Mapping[str, Any],
+    constraints: Constraints | None,
 ) -> Synchronisation:
     """Return the answer that the workers of a Dask client find."""
     if method != "tracks":
@@ -293,9 +308,14 @@ def _on_workers(
         raise InputError(f"{next(iter(options))!r} is not known where tracks are found in groups; leave it out")
     from stiefelsync import distributed  # an extra
 
+    known = None if constraints is None else constrain(problem, constraints)
     answer = distributed.synchronise(problem, client=client, callback=callback)
     assert isinstance(answer, Synchronisation)
-    return answer
+    if known is None:
+        return answer
+    labels = by_first_appearance(known.enforce(answer.labels))
+    outcome, size = replace(answer.outcome, labels=labels), int(labels.max(initial=-1)) + 1
+    return replace(answer, outcome=outcome, universe_size=size, constraints=constraints)
 
 
 def _chosen(method: str | Method | Callable[..., Outcome], universe: str | int, options: Mapping[str, Any]) -> Method:

@@ -50,6 +50,8 @@ SIGNATURES = {
         orders i8[count*d], >labels i8[offsets[-1]]""",
     "assign_objects_f64": """int: U f8[offsets[-1]*d], d, offsets i8[], count, objects i8[count],
         orders i8[count*d], >labels i8[offsets[-1]]""",
+    # constrain.c
+    "join_in_order": "int: owner i8[n], n, owners, ends i8[2*E], E, >track i8[n]",
     # doubts.c
     "grade_matches": """int: M, support f8[M], n, borders f8[n], speak b1[M], kept b1[M],
         >level u1[M], >counts i8[4*(n+3)]""",

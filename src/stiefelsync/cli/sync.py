@@ -91,6 +91,13 @@ def run(
     start: Annotated[
         Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
     ] = None,
+    constraints: Annotated[
+        Path | None,
+        typer.Option(
+            "--constraints",
+            help="Points that must be one and points that cannot: CSV file, as report pages save it.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option("--workers", metavar="N", min=1, help="Find tracks in this many processes on this machine."),
@@ -118,6 +125,7 @@ def run(
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     Example: stiefelsync sync mouse/*/ -o cells.csv --report cells.html
     Example: stiefelsync sync edges.csv -o clusters.csv
+    Example: stiefelsync sync matches.csv -o tracks.csv --constraints corrections.csv
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
     Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
     Example: stiefelsync sync database.db --before-verification -o clean.db
@@ -128,7 +136,7 @@ def run(
             "start": start, "workers": workers, "scheduler": scheduler, "certificate": certificate or None,
             "before-verification": before_verification or None, "universe": None if universe == "auto" else universe,
             "pairs": pairs, "drop-images": drop_images or None, "drop-pairs": drop_pairs, "keep-tracks": keep_tracks,
-            "columns": columns, "duplicates": duplicates,
+            "columns": columns, "duplicates": duplicates, "constraints": constraints,
         }  # fmt: skip
         sync_days(
             inputs, output, options=parse_options(option, threshold=threshold), unused=unused, quiet=quiet, json=json,
@@ -144,7 +152,7 @@ def run(
         done = clean(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
-            start=start, client=client, pairs=pairs, drop_images=drop_images,
+            start=start, constraints=constraints, client=client, pairs=pairs, drop_images=drop_images,
             drop_pairs=() if drop_pairs is None else read_pairs(drop_pairs),
             keep_tracks=keep_tracks, **given,
         )  # fmt: skip

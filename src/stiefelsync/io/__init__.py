@@ -3,6 +3,7 @@
 from stiefelsync.io import cells, colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
 from stiefelsync.io import tables as tables
 from stiefelsync.io.base import FORMATS, Format
+from stiefelsync.io.constraint_files import read_constraints, write_constraints
 from stiefelsync.io.correspondences import from_correspondences
 from stiefelsync.io.dispatch import detect, read, write
 from stiefelsync.io.gtsfm import TracksEstimator
@@ -35,10 +36,12 @@ __all__ = [
     "opensfm",
     "parquet",
     "read",
+    "read_constraints",
     "read_truth",
     "tables",
     "to_dict",
     "to_permutations",
     "to_tensor",
     "write",
+    "write_constraints",
 ]

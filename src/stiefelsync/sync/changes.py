@@ -11,7 +11,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.tracks.integer_arrays import find, spread
 
-__all__ = ["Carried", "carry_over", "changed_points", "newcomers"]
+__all__ = ["Carried", "carry_over", "changed_points", "new_places", "newcomers"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -58,7 +58,7 @@ def carry_over(before: Matchings, labels: Ints, after: Matchings) -> Carried:
     >>> carried.place.tolist(), carried.labels.tolist()
     ([0, 2], [8, -1, 7])
     """
-    place, bereft = _places(before, after), np.zeros(before.n_points, dtype=bool)
+    place, bereft = new_places(before, after), np.zeros(before.n_points, dtype=bool)
     if (place < 0).any():
         gone = place[before.point_objects[before.endpoints]] < 0
         bereft[before.endpoints[gone[:, ::-1]]] = True
@@ -74,8 +74,15 @@ def carry_over(before: Matchings, labels: Ints, after: Matchings) -> Carried:
     return Carried(before, place, carried, alone)
 
 
-def _places(before: Matchings, after: Matchings) -> Ints:
-    """Return the number that each object has in the other problem, -1 if it is gone; shape (k,)."""
+def new_places(before: Matchings, after: Matchings) -> Ints:
+    """Return the number that each object has in the other problem, -1 if it is gone; shape (k,).
+
+    Examples
+    --------
+    >>> old, new = (Matchings.from_labels([0, 0], [1, 1], names=names) for names in (["b", "a"], ["a", "c"]))
+    >>> new_places(old, new).tolist()
+    [-1, 0]
+    """
     if before.names is not None and after.names is not None:
         number = {name: i for i, name in enumerate(after.names)}
         return np.array([number.get(name, -1) for name in before.names], dtype=np.int64)

@@ -12,8 +12,9 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.stiefel.threads import one_blas_thread
-from stiefelsync.sync.changes import Carried, carry_over, changed_points, newcomers
+from stiefelsync.sync.changes import Carried, carry_over, changed_points, new_places, newcomers
 from stiefelsync.sync.choose import has_large_objects
+from stiefelsync.sync.constraints import Constraints, constrain
 from stiefelsync.sync.likelihood.newcomers import label_newcomers
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
 from stiefelsync.sync.methods.tracks import check_ranges, prepare
@@ -51,7 +52,12 @@ class ExtendDetails(Details):
 
 
 def extend(
-    solved: Synchronisation, matchings: Matchings, *, callback: Callback | None = None, **options: Any
+    solved: Synchronisation,
+    matchings: Matchings,
+    *,
+    constraints: Constraints | None = None,
+    callback: Callback | None = None,
+    **options: Any,
 ) -> Synchronisation:
     """Return the answer to a problem that has grown or changed since it was solved.
 
@@ -62,6 +68,8 @@ def extend(
     matchings
         The problem as it is now: with further objects, further matches, or without some of either. Objects are told by
         name where both problems have names, else by number, new ones at the end.
+    constraints
+        About points of the problem as it is now. Those that the answer holds already go on to hold.
     **options
         Of "tracks" if that was the method, else of "fast", which has none.
 
@@ -95,6 +103,31 @@ def extend(
     """
     if not isinstance(matchings, Matchings):
         raise InputError(f"extend needs the Matchings of the whole problem, got {type(matchings).__name__}")
+    held = _held_constraints(solved, constraints, matchings)
+    if held is None:
+        return _extend(solved, matchings, callback, options)
+    known = constrain(matchings, held)
+    grown = _extend(solved, matchings, callback, options)
+    labels = _inherit(grown.labels, known.enforce(grown.labels), np.arange(matchings.n_points))
+    size = max(grown.universe_size, int(labels.max(initial=-1)) + 1)
+    outcome = replace(grown.outcome, labels=labels)
+    return replace(grown, outcome=outcome, universe_size=size, constraints=held)
+
+
+def _held_constraints(
+    solved: Synchronisation, constraints: Constraints | None, matchings: Matchings
+) -> Constraints | None:
+    """Return what is to hold now: what held before, as far as its points are still there, and what is new."""
+    if solved.constraints is None:
+        return constraints
+    held = solved.constraints.carried(solved.input, matchings, new_places(solved.input, matchings))
+    return held if constraints is None else held | constraints
+
+
+def _extend(
+    solved: Synchronisation, matchings: Matchings, callback: Callback | None, options: dict[str, Any]
+) -> Synchronisation:
+    """Return what :func:`extend` does, without constraints."""
     watch = Stopwatch()
     with watch("changes"):
         carried = carry_over(solved.input, solved.labels, matchings)

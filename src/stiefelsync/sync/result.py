@@ -17,6 +17,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.confidence import match_confidence, track_confidence
+from stiefelsync.sync.constraints import Constraints
 from stiefelsync.sync.frame import Frame, frame_of
 from stiefelsync.sync.method import METHODS, Callback, Outcome
 from stiefelsync.sync.outcome import Record
@@ -52,6 +53,8 @@ class Synchronisation(Record):
         Where the universe size was estimated: how, and how surely.
     timings
         Seconds per stage.
+    constraints
+        What it was told for sure; :meth:`extend` goes on holding to it.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Synchronisation(Record):
     universe_size: int
     estimate: UniverseEstimate | None = None
     timings: Mapping[str, float] = field(default_factory=dict, compare=False)
+    constraints: Constraints | None = None
 
     @property
     def consistent(self) -> bool:
@@ -80,7 +84,14 @@ class Synchronisation(Record):
             raise InputError(f"method {self.method!r} is not cycle-consistent and gives no labels; use .matchings()")
         return self.outcome.labels
 
-    def extend(self, matchings: Matchings, *, callback: Callback | None = None, **options: Any) -> Synchronisation:
+    def extend(
+        self,
+        matchings: Matchings,
+        *,
+        constraints: Constraints | None = None,
+        callback: Callback | None = None,
+        **options: Any,
+    ) -> Synchronisation:
         """Return the answer to the problem as it is now, re-solving what changed.
 
         See :func:`~stiefelsync.sync.extend`.
@@ -89,10 +100,12 @@ class Synchronisation(Record):
         ----------
         matchings
             The whole problem: with new objects or matches, or without some.
+        constraints
+            About its points; those that the answer holds already go on to hold.
         """
         from stiefelsync.sync.extend import extend  # which needs this class
 
-        return extend(self, matchings, callback=callback, **options)
+        return extend(self, matchings, constraints=constraints, callback=callback, **options)
 
     @property
     def status(self) -> Status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from stiefelsync.stiefel.checks import generator
 from stiefelsync.stiefel.threads import one_blas_thread
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
 from stiefelsync.sync.choose import PRESETS, choose_method, fits
+from stiefelsync.sync.constraints import Constraints, constrain
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch
-from stiefelsync.sync.outcome import Outcome, accept
+from stiefelsync.sync.outcome import Outcome, accept, by_first_appearance
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
 
@@ -34,6 +36,7 @@ def synchronise(
     *,
     method: str | Method | Callable[..., Outcome] = DEFAULT,
     start: ArrayLike | None = None,
+    constraints: Constraints | None = None,
     rng: np.random.Generator | int | None = 0,
     callback: Callback | None = None,
     **options: Any,
@@ -60,6 +63,9 @@ def synchronise(
         Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's
         answer. Only for methods with ``METHODS[name].takes_start``. No two points of an object may
         share a label.
+    constraints
+        Points that must have one label, and points that cannot: they hold exactly, whatever the
+        method, if its answers are consistent. The universe grows where they need it.
     rng
         Seed or generator; equal seeds give equal answers, None is different every time.
     callback
@@ -85,6 +91,8 @@ def synchronise(
     chosen, options = choice.method, choice.options
     draws = generator(rng)
     watch = Stopwatch()
+    with watch("constraints"):
+        known = None if constraints is None else constrain(matchings, constraints)
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
     if start is not None:
@@ -100,9 +108,15 @@ def synchronise(
     with one_blas_thread() if small else nullcontext():
         found = chosen.run(matchings, d, rng=draws, callback=callback, **options)
     outcome = accept(found, matchings, chosen.name)
+    if known is not None:
+        if outcome.labels is None:
+            raise InputError(f"method {chosen.name!r} gives no tracks that could hold constraints; choose another one")
+        with watch("constraints"):
+            outcome = replace(outcome, labels=by_first_appearance(known.enforce(outcome.labels)))
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
-    return Synchronisation(matchings, chosen.name, outcome, size, estimate, {**watch.seconds, **outcome.timings})
+    seconds = {**watch.seconds, **outcome.timings}
+    return Synchronisation(matchings, chosen.name, outcome, size, estimate, seconds, constraints)
 
 
 def _check_problem(matchings: Matchings) -> None:
