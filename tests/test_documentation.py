@@ -61,6 +61,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that pages speak of."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "matches.csv").write_text(TABLE)
+    corrections = "kind,object_a,point_a,object_b,point_b\ncannot,a,0,c,0\n"
+    (folder / "corrections.csv").write_text(corrections)
     (folder / "photos").mkdir()
     problem, truth = datasets.synthetic(12, 8, 0.8, 0.2, rng=3)
     io.write(problem, folder / "problem.npz", truth=truth)

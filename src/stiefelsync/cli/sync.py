@@ -125,7 +125,7 @@ def run(
     Example: stiefelsync sync matches.csv -o tracks.csv --to tracks
     Example: stiefelsync sync mouse/*/ -o cells.csv --report cells.html
     Example: stiefelsync sync edges.csv -o clusters.csv
-    Example: stiefelsync sync matches.csv -o tracks.csv --constraints corrections.csv
+    Example: stiefelsync sync matches.csv -o corrected.csv --constraints corrections.csv
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
     Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
     Example: stiefelsync sync database.db --before-verification -o clean.db

@@ -28,9 +28,10 @@ def read_constraints(path: str | os.PathLike[str], problem: Matchings) -> Constr
     Parameters
     ----------
     path
-        CSV file with the header ``kind,object_a,point_a,object_b,point_b``. The kind is ``must`` or ``cannot``; objects
-        have the names of the problem, or numbers where it has none, and points are numbered within their object from
-        0. Where points are records of tables, objects are the sources and points their own ids.
+        CSV file with the header ``kind,object_a,point_a,object_b,point_b``. The kind is ``must`` or
+        ``cannot``; objects have the names of the problem, or numbers where it has none, and points
+        are numbered within their object from 0. Where points are records of tables, objects are the
+        sources and points their own ids.
 
     Raises
     ------

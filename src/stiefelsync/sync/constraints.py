@@ -1,8 +1,8 @@
 """What somebody knows for sure: points that are one, and points that are not.
 
-A method need not know of constraints: its labels are changed as little as makes them hold. Taking the
-matches that contradict them from its problem as well was tried, and makes answers worse: what a method
-learns of errors from all matches is no longer true of those that are left.
+A method need not know of constraints: its labels are changed as little as makes them hold. Taking
+the matches that contradict them from its problem as well was tried, and makes answers worse: what a
+method learns of errors from all matches is no longer true of those that are left.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ class Constrained:
     problem
         All its matches.
     owner : (m,) int64
-        No two points of one owner are ever one: its object, or its source where that holds everything once.
+        No two points of one owner are ever one: its object, or its source where that holds
+        everything once.
     points : (n,) int64
         Points that constraints are about, ascending.
     unit : (n,) int64
@@ -192,7 +193,8 @@ class Constrained:
         barred = np.sort(np.minimum(one, two) * n + np.maximum(one, two))
         key = np.minimum(u[asked], v[asked]) * n + np.maximum(u[asked], v[asked])
         wrong = [asked[_find(barred, key) >= 0]]
-        # A unit has its point of an object already: its matches with others of that object are wrong.
+        # A unit has its point of an object already: its matches with others of that object are
+        # wrong.
         width = int(self.owner.max(initial=-1)) + 1
         held = self.unit * width + self.owner[self.points]
         order = np.argsort(held)
@@ -207,11 +209,11 @@ class Constrained:
     def enforce(self, labels: Ints) -> Ints:
         """Return labels under which all constraints hold, changed where they did not; -1 = unmatched.
 
-        Tracks in which no constraint is violated stay as they are. Where points that must be one are in several
-        tracks, these become one, if they have no two points of one object and nothing holds them apart; otherwise the
-        points go to the track that more matches join them with, and take the place of other points of their objects
-        there. A track that holds points which cannot be one is built anew from its own matches, those in most triangles
-        first.
+        Tracks in which no constraint is violated stay as they are. Where points that must be one
+        are in several tracks, these become one, if they have no two points of one object and
+        nothing holds them apart; otherwise the points go to the track that more matches join them
+        with, and take the place of other points of their objects there. A track that holds points
+        which cannot be one is built anew from its own matches, those in most triangles first.
 
         Parameters
         ----------
@@ -278,7 +280,7 @@ class _Part:
     mixed: Bools
 
     def order(self) -> tuple[Ints, Ints]:
-        """Return the edges to join along, first come, first served, and the owner of every end, virtual ones too."""
+        """Return the edges to join along, first come, first served, and the owner of every end."""
         about = self.about
         at = self.local[about.points]
         inside = np.flatnonzero(at >= 0)
@@ -286,7 +288,8 @@ class _Part:
         unit, point = about.unit[inside], at[inside]
         same = unit[1:] == unit[:-1]
         musts = np.stack([point[:-1][same], point[1:][same]], axis=1)
-        # Two units that cannot be one get a point each of an owner made for that, and so never share a track.
+        # Two units that cannot be one get a point each of an owner made for that, and so never
+        # share a track.
         apart = at[about.apart]
         apart = apart[(apart >= 0).all(axis=1)]
         p, c = len(self.here), len(apart)
@@ -337,7 +340,8 @@ class _Part:
         unit, name = np.divmod(held, width)
         order = np.lexsort((name, unit, -count))
         unit, name = unit[order], name[order]
-        # The track that a unit is joined with most is its own; of several that want a track, the first clears it.
+        # The track that a unit is joined with most is its own; of several that want a track, the
+        # first clears it.
         own = np.zeros(len(unit), dtype=bool)
         own[np.unique(unit, return_index=True)[1]] = True
         mine = np.flatnonzero(own)
@@ -356,7 +360,7 @@ class _Part:
         return np.concatenate(chains), to[own & reach], to[~own & reach]
 
     def _expelled(self, block: Ints, placed: Ints, mixed_unit: Ints, unit: Ints, name: Ints) -> Bools:
-        """Return which points of tracks make room for a unit that claims the track and has a point of their owner."""
+        """Return which points of tracks make room for a unit with a point of their owner."""
         owner = self.about.owner[self.here]
         width = int(owner.max()) + 1
         claim = np.full(len(self.about.points), -1, dtype=np.int64)
@@ -394,8 +398,8 @@ def constrain(problem: Matchings, constraints: Constraints) -> Constrained:
     Raises
     ------
     InputError
-        If they are about points that are not there, or contradict each other; the message is the shortest chain of
-        them that shows it.
+        If they are about points that are not there, or contradict each other; the message is the
+        shortest chain of them that shows it.
 
     Examples
     --------
@@ -421,7 +425,10 @@ def constrain(problem: Matchings, constraints: Constraints) -> Constrained:
 
 
 def _units(problem: Matchings, constraints: Constraints) -> tuple[Ints, Ints, Ints]:
-    """Return the constrained points, which must be one (each by the place of the first), and units that cannot."""
+    """Return the constrained points, which of them must be one, and which of these units cannot.
+
+    A unit is told by the place of its first point.
+    """
     ends = [_points(problem, links) for links in (constraints.must, constraints.cannot)]
     points = np.unique(np.concatenate(ends))
     must, cannot = (np.searchsorted(points, pairs) for pairs in ends)
@@ -481,7 +488,7 @@ def _contradiction(problem: Matchings, constraints: Constraints, points: Ints, u
 
 
 def _shortest(start: int, beside: dict[int, list[int]], barred: set[int], group: list[int], below: int) -> list[int]:
-    """Return the shortest way from a point to one that it cannot be, of fewer than `below` points; or nothing."""
+    """Return the shortest way from a point to one that it cannot be, of fewer than `below` points."""
     came, waiting = {start: -1}, deque([(start, 1)])
     while waiting:
         x, length = waiting.popleft()

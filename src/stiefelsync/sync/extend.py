@@ -117,7 +117,7 @@ def extend(
 def _held_constraints(
     solved: Synchronisation, constraints: Constraints | None, matchings: Matchings
 ) -> Constraints | None:
-    """Return what is to hold now: what held before, as far as its points are still there, and what is new."""
+    """Return what is to hold now: what held before, of points that are still there, and what is new."""
     if solved.constraints is None:
         return constraints
     held = solved.constraints.carried(solved.input, matchings, new_places(solved.input, matchings))
