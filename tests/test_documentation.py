@@ -67,7 +67,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem, truth = datasets.synthetic(12, 8, 0.8, 0.2, rng=3)
     io.write(problem, folder / "problem.npz", truth=truth)
     io.write(problem, folder / "larger.npz")
-    io.write(problem, folder / "matches.parquet")
+    io.write(problem, folder / "matches.dataset")
     io.write(synchronise(problem), folder / "earlier-answer.npz")
     scored = datasets.records(40, sources=3, duplicates=0.2, rng=0).pairs
     for ending in ("csv", "parquet"):

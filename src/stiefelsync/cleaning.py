@@ -157,7 +157,7 @@ def clean(
     plot
         Picture to draw, .png, .pdf or .svg.
     start
-        An earlier answer, as an NPZ file or Parquet dataset written by this package, whose labels to go on from. Its
+        An earlier answer, as an NPZ file or dataset written by this package, whose labels to go on from. Its
         objects are found by name where both have names.
     constraints
         A CSV file of points that must have one label and points that cannot, as

@@ -22,7 +22,7 @@ def scene(tmp_path):
     return problem, truth
 
 
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.mark.parametrize("ending", ["npz", "dataset"])
 def test_sync_goes_on_from_an_earlier_answer(run, scene, tmp_path, ending):
     _, truth = scene
     old, new = tmp_path / f"old-answer.{ending}", tmp_path / "answer.npz"

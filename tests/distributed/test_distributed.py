@@ -63,9 +63,9 @@ def test_files_give_the_labels_of_memory(problem, tmp_path):
     here = distributed.synchronise(matchings, group=GROUP)
     whole = synchronise(matchings, method="tracks")
     assert score(here.labels, truth).fscore > score(whole.labels, truth).fscore - 0.005
-    io.write(matchings, tmp_path / "a.parquet")
+    io.write(matchings, tmp_path / "a.dataset")
     colmap(matchings, tmp_path / "a.db")
-    for name in ("a.parquet", "a.db"):
+    for name in ("a.dataset", "a.db"):
         answer = distributed.synchronise(tmp_path / name, group=GROUP, output=tmp_path / f"{name}.labels.parquet")
         np.testing.assert_array_equal(answer.labels, here.labels)
         np.testing.assert_array_equal(io.parquet.read_labels(tmp_path / f"{name}.labels.parquet"), here.labels)
@@ -76,17 +76,17 @@ def test_files_give_the_labels_of_memory(problem, tmp_path):
 
 def test_weights_are_read_too(problem, tmp_path):
     matchings = problem[0].with_weights(np.random.default_rng(0).random(problem[0].n_matches) + 0.1)
-    io.write(matchings, tmp_path / "a.parquet")
+    io.write(matchings, tmp_path / "a.dataset")
     here = distributed.synchronise(matchings, group=GROUP)
-    np.testing.assert_array_equal(distributed.synchronise(tmp_path / "a.parquet", group=GROUP).labels, here.labels)
+    np.testing.assert_array_equal(distributed.synchronise(tmp_path / "a.dataset", group=GROUP).labels, here.labels)
 
 
 def test_workers_give_the_labels_of_one_process(problem, tmp_path, client):
     matchings, _ = problem
     here = distributed.synchronise(matchings, group=GROUP)
-    io.write(matchings, tmp_path / "a.parquet")
+    io.write(matchings, tmp_path / "a.dataset")
     heard = []
-    for source in (matchings, tmp_path / "a.parquet"):
+    for source in (matchings, tmp_path / "a.dataset"):
         there = distributed.synchronise(source, group=GROUP, client=client, callback=lambda p: heard.append(p.stage))
         np.testing.assert_array_equal(there.labels, here.labels)
     assert heard.count("groups") == 8
@@ -247,7 +247,7 @@ def test_checkpoints_are_of_the_same_matches(problem, interrupted, tmp_path):
 
 
 def test_files_that_changed_are_another_run(problem, tmp_path):
-    path, kept = tmp_path / "a.parquet", tmp_path / "kept"
+    path, kept = tmp_path / "a.dataset", tmp_path / "kept"
     io.write(problem[0], path)
 
     def kill(_) -> None:
@@ -272,7 +272,7 @@ def test_files_that_cannot_be_read_in_parts(problem, tmp_path):
     with pytest.raises(InputError, match="convert it to a Parquet dataset"):
         distributed.synchronise(tmp_path / "a.npz")
     with pytest.raises(InputError, match="does not exist"):
-        distributed.synchronise(tmp_path / "b.parquet")
+        distributed.synchronise(tmp_path / "b.dataset")
 
 
 def test_the_median_of_what_comes_in_chunks():

@@ -22,10 +22,10 @@ distributed.synchronise(sys.argv[1], group=5, checkpoint=sys.argv[2], output=sys
 
 def test_a_killed_run_ends_with_the_same_bytes(tmp_path):
     problem, _ = datasets.scene(2_000, 80, 200, 400, 0.3, 0.3, rng=0)
-    io.write(problem, tmp_path / "a.parquet")
+    io.write(problem, tmp_path / "a.dataset")
 
     def start(output: str) -> subprocess.Popen[bytes]:
-        arguments = [tmp_path / "a.parquet", tmp_path / "checkpoint", tmp_path / output]
+        arguments = [tmp_path / "a.dataset", tmp_path / "checkpoint", tmp_path / output]
         return subprocess.Popen([sys.executable, "-c", PROGRAM, *map(str, arguments)])
 
     assert start("whole.parquet").wait() == 0

@@ -18,16 +18,16 @@ RELAXED = settings(max_examples=25, deadline=None, suppress_health_check=[Health
 @RELAXED
 @given(problem=problems())
 def test_round_trip(tmp_path_factory, problem):
-    path = tmp_path_factory.mktemp("data") / "a.parquet"
+    path = tmp_path_factory.mktemp("data") / "a.dataset"
     io.write(problem, path)
-    assert io.detect(path).name == "parquet"
+    assert io.detect(path).name == "dataset"
     assert io.read(path) == problem
 
 
 def test_indices_past_16_bits(tmp_path):
     problem = Matchings.from_pairs({(0, 2): [[70_000, 65_536], [65_535, 70_001]]}, [70_001, 0, 70_002])
-    io.write(problem, tmp_path / "a.parquet")
-    assert io.read(tmp_path / "a.parquet") == problem
+    io.write(problem, tmp_path / "a.dataset")
+    assert io.read(tmp_path / "a.dataset") == problem
 
 
 def test_any_pairs_can_be_read_alone(tmp_path, monkeypatch):
@@ -42,9 +42,9 @@ def test_any_pairs_can_be_read_alone(tmp_path, monkeypatch):
         Piece(problem.pair_objects[a:b], counts[a:b], problem.indices[i:j], problem.weights[i:j])
         for a, b, i, j in zip(cuts, cuts[1:], problem.pair_start[cuts], problem.pair_start[cuts[1:]], strict=False)
     ]
-    write_pieces(tmp_path / "a.parquet", problem.sizes, pieces)
-    assert len(list((tmp_path / "a.parquet" / "matches").iterdir())) > 1
-    source = ParquetSource.open(tmp_path / "a.parquet")
+    write_pieces(tmp_path / "a.dataset", problem.sizes, pieces)
+    assert len(list((tmp_path / "a.dataset" / "matches").iterdir())) > 1
+    source = ParquetSource.open(tmp_path / "a.dataset")
     for share in (0.0, 0.1, 0.5, 1.0):
         pairs = np.flatnonzero(rng.random(len(counts)) < share)
         for part, numbers in ((source, pairs), (source.only(pairs), np.arange(len(pairs)))):
@@ -58,25 +58,25 @@ def test_any_pairs_can_be_read_alone(tmp_path, monkeypatch):
 def test_labels_are_kept(tmp_path):
     problem, _ = datasets.scene(300, 20, 100, 200, 0.1, 0.2, rng=0)
     result = synchronise(problem, method="tracks")
-    io.write(result, tmp_path / "a.parquet")
-    np.testing.assert_array_equal(read_labels(tmp_path / "a.parquet"), result.labels)
+    io.write(result, tmp_path / "a.dataset")
+    np.testing.assert_array_equal(read_labels(tmp_path / "a.dataset"), result.labels)
 
 
 def test_a_folder_is_never_replaced(tmp_path):
     problem = Matchings.from_labels([0, 0], [1, 1])
-    io.write(problem, tmp_path / "a.parquet")
+    io.write(problem, tmp_path / "a.dataset")
     for force in (False, True):
         with pytest.raises(InputError, match="is a folder"):
-            io.write(problem, tmp_path / "a.parquet", force=force)
+            io.write(problem, tmp_path / "a.dataset", force=force)
 
 
 @pytest.mark.parametrize("name", ["objects.parquet", "pairs.parquet", "matches/part-00000.parquet"])
 def test_damaged_files_are_named(tmp_path, name):
-    io.write(Matchings.from_labels([0, 1, 0, 1], [2, 2]), tmp_path / "a.parquet")
-    file = tmp_path / "a.parquet" / name
+    io.write(Matchings.from_labels([0, 1, 0, 1], [2, 2]), tmp_path / "a.dataset")
+    file = tmp_path / "a.dataset" / name
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(FormatError, match=r"is not a complete Parquet file .*; was it cut short\?"):
-        io.read(tmp_path / "a.parquet")
+        io.read(tmp_path / "a.dataset")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,6 @@ def test_damaged_files_are_named(tmp_path, name):
 )
 def test_contradictions_are_named(tmp_path, pairs, counts, indices, words):
     piece = Piece(np.array(pairs), np.array(counts), np.array(indices, dtype=np.int32))
-    write_pieces(tmp_path / "a.parquet", [2, 2], [piece])
+    write_pieces(tmp_path / "a.dataset", [2, 2], [piece])
     with pytest.raises(FormatError, match=words):
-        io.read(tmp_path / "a.parquet")
+        io.read(tmp_path / "a.dataset")

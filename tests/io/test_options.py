@@ -102,7 +102,7 @@ def test_options_of_reading(folder, name, data):
 
 
 @QUIET
-@pytest.mark.parametrize("name", [name for name in io.FORMATS if name not in ("colmap", "parquet")])
+@pytest.mark.parametrize("name", [name for name in io.FORMATS if name not in ("colmap", "dataset")])
 @given(data=st.data())
 def test_options_of_writing(folder, tmp_path, name, data):
     known = io.FORMATS[name]

@@ -137,7 +137,7 @@ def test_weights_that_are_no_numbers(tmp_path):
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_sound_files_of_other_writers(tmp_path, compression, version, dictionary):
     pq = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "a.parquet"
+    path = tmp_path / "a.dataset"
     io.write(PROBLEM, path)
     for part in path.rglob("*.parquet"):
         table = pq.read_table(part, partitioning=None)
@@ -360,7 +360,7 @@ def pipe(tmp_path):
 class TestPipes:
     """A pipe keeps its reader waiting for good."""
 
-    @pytest.mark.parametrize("format", [name for name in io.FORMATS if name != "parquet"])
+    @pytest.mark.parametrize("format", [name for name in io.FORMATS if name != "dataset"])
     def test_as_input_of_a_named_format(self, pipe, format):
         with pytest.raises(FormatError, match="is a pipe or a device, not a file"):
             io.read(pipe, format)

@@ -89,7 +89,7 @@ def run(
     threshold: Threshold = None,
     option: Options = [],  # noqa: B006  typer copies it
     start: Annotated[
-        Path | None, typer.Option("--start", help="Earlier answer (.npz or .parquet) whose tracks to go on from.")
+        Path | None, typer.Option("--start", help="Earlier answer (.npz or .dataset) whose tracks to go on from.")
     ] = None,
     constraints: Annotated[
         Path | None,
@@ -127,7 +127,7 @@ def run(
     Example: stiefelsync sync edges.csv -o clusters.csv
     Example: stiefelsync sync matches.csv -o corrected.csv --constraints corrections.csv
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
-    Example: stiefelsync sync matches.parquet -o answer.parquet --method tracks --workers 4
+    Example: stiefelsync sync matches.dataset -o answer.dataset --method tracks --workers 4
     Example: stiefelsync sync database.db --before-verification -o clean.db
     """
     if is_followed(inputs):

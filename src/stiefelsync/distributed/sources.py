@@ -140,5 +140,5 @@ def open_source(path: str | Path, **options: str) -> FileSource:
         return ColmapSource.open(path, **options)
     raise InputError(
         f"{path} cannot be read in parts; convert it to a Parquet dataset with: stiefelsync convert {path.name}"
-        " matches.parquet"
+        " matches.dataset"
     )

@@ -1,7 +1,6 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
 from stiefelsync.io import cells, colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
-from stiefelsync.io import tables as tables
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.constraint_files import read_constraints, write_constraints
 from stiefelsync.io.correspondences import from_correspondences
@@ -11,6 +10,8 @@ from stiefelsync.io.in_memory import from_dict, from_permutations, from_tensor, 
 from stiefelsync.io.next_steps import next_command
 from stiefelsync.io.npz import read_truth
 from stiefelsync.io.route import convert
+from stiefelsync.io.tables import clusters as clusters
+from stiefelsync.io.tables import edges as edges
 
 __all__ = [
     "FORMATS",
@@ -38,7 +39,6 @@ __all__ = [
     "read",
     "read_constraints",
     "read_truth",
-    "tables",
     "to_dict",
     "to_permutations",
     "to_tensor",

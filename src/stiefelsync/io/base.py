@@ -149,6 +149,8 @@ class Format:
         filters a copy of `like` returns what became of its matches, any other None.
     loses
         Sentences on what of a problem the format cannot hold; none by default.
+    loses_plainly
+        The same for a file that is written with its option `plain`, which is true unless it is given.
     adds
         Whether matches the input did not have are written when nothing is said.
     whole
@@ -184,6 +186,7 @@ class Format:
     read: Callable[..., Matchings]
     write: Callable[..., Written | None]
     loses: Callable[[Matchings], list[str]] = lambda _: []
+    loses_plainly: Callable[[Matchings], list[str]] | None = None
     adds: bool = True
     whole: bool = False
     copies: bool = False
@@ -209,6 +212,14 @@ class Format:
     def options(self) -> tuple[str, ...]:
         """Names of all options, of reading and of writing."""
         return self.read_options + self.write_options
+
+    def lost(self, matchings: Matchings, path: Path, options: Mapping[str, Any]) -> list[str]:
+        """Return sentences on what of a problem a file written with these options does not hold."""
+        found = list(self.loses(matchings))
+        text = path.suffix.lower() != ".parquet"  # which keeps all of it in its metadata
+        if text and self.loses_plainly is not None and options.get("plain", True):
+            found += self.loses_plainly(matchings)
+        return found
 
     def check(self, verb: str, options: Mapping[str, Any]) -> list[Path]:
         """Return the files that options name; raise :class:`InputError` if reading or writing (`verb`) lacks an option.

@@ -1,16 +1,16 @@
-"""CSV and TSV: one match per line, or one point of a track per line, with sizes and names kept.
+"""CSV, TSV and Parquet: one match per row, or one point of a track per row.
 
 A file is a header line and one row per match, ``object_a,point_a,object_b,point_b[,weight]``, or per point of a track,
 ``track,object,point[,x,y]`` (track -1: unmatched). Before the header may stand the lines ``# sizes,…`` and
-``# names,…``, which tell of points and objects without any match; without them the rows tell what there is.
+``# names,…``, which tell of points and objects without any match; without them the rows tell what there is. Parquet
+files are the same tables, and keep sizes and names in their metadata.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
-from functools import partial
-from itertools import chain
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,23 @@ from stiefelsync.io.base import (
 )
 from stiefelsync.io.csv_table import DELIMITERS, Table, bad_row, header_of, parse
 from stiefelsync.io.limits import check_points
+from stiefelsync.io.pixels import shifted
+from stiefelsync.io.tables.files import PARQUET, Coded, write_columns, write_rows
+from stiefelsync.io.windows import in_window
 from stiefelsync.matching._canonical import OneToMany, check_sizes, describe
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["CSV", "TRACKS"]
 
 MATCH = (("object_a", "point_a", "object_b", "point_b"), ("weight",))
-TRACK = (("track", "object", "point"), ("x", "y", "confidence"))
+TRACK = (("track", "object"), ("point", "x", "y", "confidence"))
 
 
 def _sniff(path: Path, first: str) -> bool:
-    if path.is_dir() or b"\0" in head(path):
+    if path.is_dir():
+        return False
+    start = head(path)
+    if start[:4] != PARQUET and b"\0" in start:
         return False
     try:
         return first in header_of(path)[1]
@@ -49,9 +55,10 @@ def _sniff(path: Path, first: str) -> bool:
         return False
 
 
-def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDArray[np.int64]], list[str] | None, int]:
+def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDArray[np.int32]], list[str] | None, int]:
     """Return the object numbers of the given text columns, the names of the objects, and how many there are."""
-    used = np.unique(np.concatenate([table.columns[column] for column in columns]))
+    counts = sum(np.bincount(table.columns[column], minlength=len(table.texts)) for column in columns)
+    used = np.flatnonzero(counts)
     texts = list(table.texts)
     k = len(table.sizes) if table.sizes is not None else None
     names: list[str] | None = table.names
@@ -70,7 +77,7 @@ def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDA
         names = None if in_order or k is not None else mentioned
         number = {str(i): i for i in range(k)} if k is not None else {name: i for i, name in enumerate(mentioned)}
         k = len(number)
-    place = np.full(len(texts), -1, dtype=np.int64)
+    place = np.full(len(texts), -1, dtype=np.int32)
     for code in used:
         name = texts[code] if texts[code] in number else texts[code].strip()
         if name not in number:
@@ -90,7 +97,7 @@ def _sizes(
     mentions = 0
     for owner, point in zip(objects, points, strict=True):
         if table.sizes is None:
-            np.maximum.at(sizes, owner, point + 1)
+            np.maximum.at(sizes, owner, point.astype(np.int64) + 1)
         mentions += len(point)
     check_points(sizes, mentions, path)
     return sizes
@@ -122,15 +129,41 @@ def read_matches(path: Path, *, one_to_many: OneToMany = "error", sizes: ArrayLi
         raise bad_row(path, table, error.match, error) from None
 
 
-def read_tracks(path: Path, *, sizes: ArrayLike | None = None) -> Matchings:
-    """Read ``track,object,point[,x,y]``, every two points of a track being a match."""
-    return points_of_tracks(parse(path, TRACK), path, sizes)
+def read_tracks(
+    path: Path, *, sizes: ArrayLike | None = None, origin: str | None = None, window: int | None = None
+) -> Matchings:
+    """Read ``track,object,point[,x,y]``, every two points of a track being a match.
+
+    Parameters
+    ----------
+    sizes : (k,) int
+        Points per object, for a file that does not say.
+    origin : {"centre", "corner"}, optional
+        Where (0, 0) is in the first pixel. It must be told of a table without the column `point`,
+        which a tracker wrote; half a pixel is added to positions from its centre.
+    window
+        Only matches of objects at most so many places apart, and of every so-manieth one: the pairs
+        of all frames of a video grow with the square of its length.
+    """
+    table = parse(path, TRACK)
+    if "point" not in table.columns and not {"x", "y"} <= table.columns.keys():
+        raise FormatError(f"{path} has no column 'point', which only a table with x and y may do without")
+    return points_of_tracks(table, path, sizes, origin=origin, window=window)
 
 
-def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Matchings:
-    """Return the matchings of a table with the columns track, object, point and perhaps x and y."""
+def points_of_tracks(
+    table: Table, path: Path, sizes: ArrayLike | None, *, origin: str | None = None, window: int | None = None
+) -> Matchings:
+    """Return the matchings of a table with the columns track, object, and point, or x and y, or all of them.
+
+    Without the column point, the points of an object are numbered in the order of their rows.
+    """
     (objects,), names, k = _objects(table, ("object",), path)
-    points, track = table.columns["point"], table.columns["track"]
+    track = table.columns["track"]
+    if "point" in table.columns:
+        points, half = table.columns["point"], shifted(origin) if origin is not None else 0.0
+    else:
+        points, half = _numbered_in_turn(objects), shifted(origin)
     counts = check_sizes(_sizes(table, sizes, (objects,), (points,), k, path)).astype(np.int64)
     if len(counts) < k:
         raise InputError(f"{counted(k, 'object')} are mentioned, but the sizes of {len(counts)} given")
@@ -147,17 +180,31 @@ def points_of_tracks(table: Table, path: Path, sizes: ArrayLike | None) -> Match
     place = np.append(0, np.cumsum(counts))[objects] + points
     check(_first(_repeats(place)), "point {a} of {o} is listed twice; it belongs to one track only")
     tracked = track != table.texts.get("-1", -1)
-    check(_first(tracked & _repeats(track * k + objects)), "track {track} has two points of {o}")
+    check(_first(tracked & _repeats(track.astype(np.int64) * k + objects)), "track {track} has two points of {o}")
     together = np.bincount(track[tracked]) if len(track) else track
-    if int((together * (together - 1) // 2).sum()) > MOST_MATCHES:
-        raise FormatError(f"{path} has tracks so long that they make more than {MOST_MATCHES:,} matches")
+    if window is None and int((together * (together - 1) // 2).sum()) > MOST_MATCHES:
+        raise FormatError(
+            f"{path} has tracks so long that they make more than {MOST_MATCHES:,} matches; window=30 takes only those"
+            " of objects at most 30 places apart"
+        )
     labels = np.full(int(counts.sum()), -1, dtype=np.int64)
     labels[place] = np.where(track == table.texts.get("-1", -1), -1, track)
     coordinates = None
     if "x" in table.columns and "y" in table.columns:
         coordinates = np.full((len(labels), 2), np.nan)
-        coordinates[place] = np.stack([table.columns["x"], table.columns["y"]], axis=1)
+        coordinates[place] = np.stack([table.columns["x"], table.columns["y"]], axis=1) + half
+    if window is not None:
+        return in_window(labels, counts, window, names=names, coordinates=coordinates)
     return Matchings.from_labels(labels, counts, names=names, coordinates=coordinates)
+
+
+def _numbered_in_turn(objects: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return for every row how many rows of the same object stand before it."""
+    order = np.argsort(objects, kind="stable")
+    ordered = objects[order]
+    number = np.empty(len(objects), dtype=np.int64)
+    number[order] = np.arange(len(objects)) - np.searchsorted(ordered, ordered)
+    return number
 
 
 def _first(marked: NDArray[np.bool_]) -> int | None:
@@ -165,7 +212,7 @@ def _first(marked: NDArray[np.bool_]) -> int | None:
     return int(marked.argmax()) if marked.any() else None
 
 
-def _repeats(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _repeats(keys: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Mark the keys, shape (n,), that stand before, too."""
     marked = np.ones(len(keys), dtype=bool)
     marked[np.unique(keys, return_index=True)[1]] = False
@@ -173,25 +220,44 @@ def _repeats(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _dump(
-    path: Path, delimiter: str | None, matchings: Matchings, plain: bool, header: list[str], rows: Iterable[Any]
+    path: Path,
+    columns: Mapping[str, NDArray[Any] | Coded],
+    content: Content,
+    *,
+    delimiter: str | None,
+    plain: bool,
 ) -> None:
-    names = names_of(matchings)
+    """Write a table; in Parquet sizes and names are kept beside it, in text before the header unless `plain`."""
+    matchings, names = content.matchings, names_of(content.matchings)
     for name in names:
         if "\n" in name or "\r" in name:
             raise InputError(f"the object name {name!r} has a line break, which a table cannot hold; rename the object")
-    before: list[list[Any]] = []
-    if not plain:
-        before = [["# sizes", *matchings.sizes.tolist()]]
-        before += [] if matchings.names is None else [["# names", *names]]
+    objects: dict[str, Any] = {"sizes": matchings.sizes.tolist()}
+    if matchings.names is not None:
+        objects["names"] = names
+    if plain or path.suffix.lower() == ".parquet":
+        write_columns(path, columns, provenance=content.provenance, delimiter=delimiter, objects=objects)
+        return
     delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
     if delimiter not in DELIMITERS:
         raise InputError(f"a delimiter is a comma, a semicolon or a tab, got {delimiter!r}")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(chain(before, [header], rows))
+    before = io.StringIO()
+    rows = ([f"# {name}", *values] for name, values in objects.items())
+    csv.writer(before, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    with path.open("wb") as file:
+        file.write(before.getvalue().encode())
+        write_rows(file, columns, delimiter)
+
+
+def _object_column(matchings: Matchings, objects: NDArray[np.integer]) -> NDArray[Any] | Coded:
+    """Return the name of the object of every row, or its number."""
+    if matchings.names is None:
+        return objects.astype(np.int64)
+    return Coded(names_of(matchings), objects)
 
 
 def write_matches(
-    content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = False
+    content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = True
 ) -> None:
     """Write ``object_a,point_a,object_b,point_b[,weight]``.
 
@@ -200,42 +266,70 @@ def write_matches(
     delimiter
         A comma, or a tab for a file that ends in ``.tsv``, when None.
     plain
-        Leave out the lines before the header that keep sizes and names.
+        Write text that every program reads; False puts lines before the header that keep sizes and
+        names.
     """
     matchings = content.matchings
-    names = np.array(names_of(matchings), dtype=object)
-    ends = names[matchings.pair_objects][matchings.match_pairs].reshape(-1, 2)
-    columns = [ends[:, 0], matchings.indices[:, 0], ends[:, 1], matchings.indices[:, 1]]
-    header = [*MATCH[0]]
+    objects = matchings.pair_objects[matchings.match_pairs]
+    columns: dict[str, NDArray[Any] | Coded] = {}
+    for side, end in enumerate("ab"):
+        columns[f"object_{end}"] = _object_column(matchings, objects[:, side])
+        columns[f"point_{end}"] = matchings.indices[:, side]
     if matchings.weights is not None:
-        header.append("weight")
-        columns.append(matchings.weights)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    _dump(path, delimiter, matchings, plain, header, rows)
+        columns["weight"] = matchings.weights
+    _dump(path, columns, content, delimiter=delimiter, plain=plain)
 
 
 def write_tracks(
-    content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = False
+    content: Content, path: Path, *, like: Path | None, delimiter: str | None = None, plain: bool = True
 ) -> None:
     """Write ``track,object,point[,x,y][,confidence]``; with coordinates unmatched points are listed too, as track -1.
 
-    The confidence, that of the track, is there where an answer is written.
+    The confidence, that of the track, is there where an answer is written. `delimiter` and `plain`
+    are as for matches.
     """
     matchings, labels = content.matchings, consistent_labels(content)
-    names = np.array(names_of(matchings), dtype=object)
     listed = np.flatnonzero(labels >= 0) if matchings.coordinates is None else np.arange(len(labels))
     listed = listed[np.argsort(labels[listed], kind="stable")]
     objects = matchings.point_objects[listed]
-    columns = [labels[listed], names[objects], listed - matchings.offsets[objects]]
-    header = [*TRACK[0]]
+    columns: dict[str, NDArray[Any] | Coded] = {
+        "track": labels[listed],
+        "object": _object_column(matchings, objects),
+        "point": listed - matchings.offsets[objects],
+    }
     if matchings.coordinates is not None:
-        header += ["x", "y"]
-        columns += [*matchings.coordinates[listed].T]
+        columns |= dict(zip("xy", matchings.coordinates[listed].astype(np.float64).T, strict=True))
     if content.confidence is not None:
-        header.append("confidence")
-        columns.append(content.confidence()[listed].round(4))
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    _dump(path, delimiter, matchings, plain, header, rows)
+        columns["confidence"] = content.confidence()[listed].round(4)
+    _dump(path, columns, content, delimiter=delimiter, plain=plain)
+
+
+def loses_matches(matchings: Matchings) -> list[str]:
+    """A table of matches has no place for coordinates."""
+    return losses(matchings, "A CSV file of matches", coordinates=False)
+
+
+def plainly(matchings: Matchings, where: str, told: NDArray[np.bool_]) -> list[str]:
+    """Return sentences on what text without lines before its header does not tell.
+
+    Parameters
+    ----------
+    told : (m,) bool
+        Which points stand in a row.
+    """
+    sizes = matchings.sizes.astype(np.int64)
+    last = np.full(len(sizes), -1, dtype=np.int64)
+    local = np.arange(matchings.n_points) - matchings.offsets[matchings.point_objects]
+    np.maximum.at(last, matchings.point_objects[told], local[told])
+    lost = []
+    unseen = int((sizes - 1 - last).sum())
+    if unseen:
+        lost.append(f"{where} tells of no points behind the last one matched: {counted(unseen, 'point')} left out.")
+    if alone := int((last < 0).sum()):
+        lost.append(f"{where} tells of no objects without a match: {counted(alone, 'object')} left out.")
+    if lost:
+        lost.append("With plain=False it does, in lines before its header.")
+    return lost
 
 
 def loses_tracks(matchings: Matchings) -> list[str]:
@@ -243,26 +337,42 @@ def loses_tracks(matchings: Matchings) -> list[str]:
     return losses(matchings, "A CSV file of tracks", weights=False) + follows(matchings, "A CSV file of tracks")
 
 
+def _plain_matches(matchings: Matchings) -> list[str]:
+    told = np.zeros(matchings.n_points, dtype=bool)
+    told[matchings.endpoints.ravel()] = True
+    return plainly(matchings, "A plain CSV file of matches", told)
+
+
+def _plain_tracks(matchings: Matchings) -> list[str]:
+    told = np.ones(matchings.n_points, dtype=bool)
+    if matchings.coordinates is None:
+        told[:] = False
+        told[matchings.endpoints.ravel()] = True
+    return plainly(matchings, "A plain CSV file of tracks", told)
+
+
 CSV = register(
     Format(
         "csv",
         "one match per line: object_a,point_a,object_b,point_b[,weight]",
-        (".csv", ".tsv", ".txt"),
+        (".csv", ".tsv", ".txt", ".parquet"),
         lambda path: _sniff(path, "object_a"),
         read_matches,
         write_matches,
-        partial(losses, where="A CSV file of matches", coordinates=False),
+        loses_matches,
+        loses_plainly=_plain_matches,
     )
 )
 TRACKS = register(
     Format(
         "tracks",
         "one point of a track per line: track,object,point[,x,y][,confidence]",
-        (".csv", ".tsv", ".txt"),
+        (".csv", ".tsv", ".txt", ".parquet"),
         lambda path: _sniff(path, "track"),
         read_tracks,
         write_tracks,
         loses_tracks,
+        loses_plainly=_plain_tracks,
         whole=True,
     )
 )

@@ -1,4 +1,8 @@
-"""A table of text, comma-, semicolon- or tab-separated, parsed into columns a chunk of rows at a time."""
+"""A table of matches or of tracks, as text or Parquet, parsed into columns.
+
+Small files of text, and all with a mistake in them, are read a chunk of rows at a time by Python,
+which tells the line; large ones by Arrow where it is installed.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, unknown_name
+from stiefelsync.io.base import head
 from stiefelsync.io.limits import lines, plain_numbers, real, shown, whole
+from stiefelsync.io.tables.files import PARQUET, Header, contents, read_arrow, read_quickly
 
 __all__ = ["DELIMITERS", "Table", "bad_row", "header_of", "parse", "parse_rows"]
 
 TEXT = ("object_a", "object_b", "object", "track")
 POINT = ("point_a", "point_b", "point")
+# What Arrow reads columns of text as; all others are numbers with a fraction.
+_KINDS = dict.fromkeys(TEXT, "text") | dict.fromkeys(POINT, "whole")
 DELIMITERS = ("\t", ";", ",")
 HEADER_LINES = 10_000  # the header is among so many lines, or there is none
 CHUNK = 2_000  # rows held as Python strings at a time: little memory, and fast because it stays in the cache
+QUICK_BYTES = 2**20  # from here on loading Arrow takes less time than it saves
 
 
 @dataclass
 class Table:
     """A parsed file: its columns by name (text as codes into `texts`), and what stood before the header.
 
-    The rows follow line `start`, in the `dialect` of a `csv.reader`.
+    The rows follow line `start`, in the `dialect` of a `csv.reader`; of Parquet the dialect is None.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -39,7 +48,12 @@ class Table:
 
 
 def header_of(path: Path) -> tuple[str, list[str]]:
-    """Return the delimiter and the cells of the first line that is not a comment."""
+    """Return the delimiter and the cells of the first line that is not a comment.
+
+    Of Parquet the delimiter is empty, and the cells are the names of the columns.
+    """
+    if head(path)[:4] == PARQUET:
+        return "", [name.strip().lower() for name in contents(path).names]
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line in islice(lines(file, path), HEADER_LINES):
             if "\0" in line:
@@ -64,6 +78,8 @@ def parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
             raise FormatError(f"{path}: {unknown_name('column', name, required + optional)}; remove the column")
         if header.count(name) > 1:
             raise FormatError(f"{path} has two columns {name!r}")
+    if not delimiter:
+        return _parse_parquet(path)
     table, line = Table({}, {}), 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -77,11 +93,106 @@ def parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
                     table.names = row[1:]
                 elif first == header[0]:
                     break
+            if path.stat().st_size >= QUICK_BYTES and _parse_quickly(path, reader, header, delimiter, table):
+                return table
             return parse_rows(reader, header, path, table)
     except FormatError:
         raise
     except (ValueError, csv.Error) as error:
         raise FormatError(f"{path}, line {line}: {error}") from None
+
+
+def _parse_quickly(path: Path, reader: Any, header: list[str], delimiter: str, table: Table) -> bool:
+    """Parse the rows after the line that a `csv.reader` has come to; False if Arrow cannot, or a cell is odd.
+
+    What Arrow takes and Python does not, such as 0x10 for a number and "a"b for a text, is left to
+    Python as a whole, and with it all that has quotation marks.
+    """
+    found = Header(tuple(header), reader.line_num, delimiter)
+    columns = None if _mentions(path, b'"', b"0x", b"0X") else read_quickly(path, found, header, _KINDS)
+    if columns is None or not _take(columns, table):
+        return False
+    table.start, table.dialect = reader.line_num, reader.dialect
+    return True
+
+
+def _mentions(path: Path, *marks: bytes) -> bool:
+    """Return whether a file has one of these marks, of one or two bytes, anywhere."""
+    with path.open("rb") as file:
+        end = b""
+        while block := file.read(2**20):
+            if any(mark in end + block for mark in marks):
+                return True
+            end = block[-1:]
+    return False
+
+
+def _parse_parquet(path: Path) -> Table:
+    """Return the columns of a Parquet file, and what it says about the objects."""
+    about = contents(path)
+    table = Table({}, {}, 0, None)
+    columns = {name.strip().lower(): column for name, column in read_arrow(path, about.names).items()}
+    for name, column in columns.items():
+        _check_column(path, name, column)
+    if not _take(columns, table):
+        raise FormatError(f"{path} holds numbers that are none of matches or tracks")
+    said = about.about
+    if isinstance(said.get("sizes"), list):
+        table.sizes = [_size(str(size)) for size in said["sizes"]]
+    if isinstance(said.get("names"), list):
+        table.names = [str(name) for name in said["names"]]
+    return table
+
+
+def _check_column(path: Path, name: str, column: Any) -> None:
+    """Raise the error that names the first row of a column of Arrow that cannot be."""
+    import pyarrow
+
+    kind, what = column.type, f"{path}: the column {name!r}"
+    whole, real_ = pyarrow.types.is_integer(kind), pyarrow.types.is_floating(kind)
+    if column.null_count and name not in ("x", "y"):
+        row = column.is_null().to_numpy(zero_copy_only=False) if hasattr(column, "to_numpy") else []
+        raise FormatError(f"{path}, row {int(np.argmax(row)) + 1}: {name} is empty")
+    if name in POINT and not whole:
+        raise FormatError(f"{what} must hold whole numbers, not {kind}")
+    if name in (*POINT, "weight") and len(column):
+        values = column.to_numpy()
+        bad = (values < 0) | (values >= 2**31) if name in POINT else ~((values > 0) & np.isfinite(values))
+        if bad.any():
+            row = int(bad.argmax())
+            problem = "points are numbered from 0" if name in POINT else "a weight must be positive and finite"
+            raise FormatError(f"{path}, row {row + 1}: {name} is '{values[row]}'; {problem}")
+    if name not in TEXT + POINT and not (whole or real_):
+        raise FormatError(f"{what} must hold numbers, not {kind}")
+
+
+def _take(columns: dict[str, Any], table: Table) -> bool:
+    """Enter columns of Arrow, by name, into a table; False if one of them has a cell that needs a closer look."""
+    import pyarrow
+
+    for name, column in columns.items():
+        if name in TEXT:
+            if not pyarrow.types.is_dictionary(column.type):
+                column = column.cast(pyarrow.string()).dictionary_encode()
+            chunks = column.unify_dictionaries().chunks
+            texts = chunks[0].dictionary.to_pylist() if chunks else []
+            places = [table.texts.setdefault(t.strip() if name == "track" else t, len(table.texts)) for t in texts]
+            codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
+            table.columns[name] = np.array(places, dtype=np.int32)[np.concatenate([np.empty(0, np.int32), *codes])]
+            continue
+        if column.null_count and name not in ("x", "y"):
+            return False
+        values = column.to_numpy()
+        if name in POINT:
+            if len(values) and (int(values.min()) < 0 or int(values.max()) >= 2**31):
+                return False
+            table.columns[name] = values.astype(np.int32)
+        else:
+            values = values.astype(np.float64, copy=False)
+            if name == "weight" and not (np.isfinite(values) & (values > 0)).all():
+                return False
+            table.columns[name] = values
+    return True
 
 
 def _size(cell: str) -> int:
@@ -165,6 +276,8 @@ def _explain(rows: list[list[str]], header: list[str], path: Path, line: int) ->
 
 def bad_row(path: Path, table: Table, t: int, message: object) -> FormatError:
     """Return the error that names the line of row t, for which the file is read again."""
+    if table.dialect is None:
+        return FormatError(f"{path}, row {t + 1}: {message}", setting=getattr(message, "setting", None))
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(lines(file, path), table.dialect)
         filled = (reader.line_num for row in reader if reader.line_num > table.start and any(map(str.strip, row)))

@@ -1,4 +1,4 @@
-"""Parquet: a folder of tables that can be read in parts, for problems larger than memory; needs pyarrow.
+"""A folder of Parquet files that can be read in parts, for problems larger than memory; needs pyarrow.
 
 ``objects.parquet`` has one row per object: `size`, and `name` where objects have names. ``pairs.parquet`` has one row
 per pair of objects with matches, sorted: `object_a` < `object_b` (numbers) and `count`. The files of the folder
@@ -24,7 +24,7 @@ from stiefelsync.io.parquet_pages import weigh
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["PARQUET", "ParquetSource", "Piece", "read_labels", "write_labels", "write_pieces"]
+__all__ = ["DATASET", "ParquetSource", "Piece", "read_labels", "write_labels", "write_pieces"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -397,4 +397,4 @@ def read_labels(path: str | Path) -> Labels:
     return columns["label"].astype(np.int64)
 
 
-PARQUET = register(Format("parquet", "Parquet dataset, a folder read in parts", (".parquet",), sniff, read, write))
+DATASET = register(Format("dataset", "a folder of Parquet files, read in parts", (".dataset",), sniff, read, write))

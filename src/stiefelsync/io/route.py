@@ -51,7 +51,7 @@ class Route:
         """Return what of the matches the target does not hold, advice on the source, and what to type next."""
         advice, go_on = self.reader.advice, self.writer.next_command
         return (
-            self.writer.loses(matchings),
+            self.writer.lost(matchings, self.target, self.options["write"]),
             [] if advice is None else advice(self.source, {**self.options["read"], **self.options["write"]}),
             None if go_on is None else go_on(self.target, written, images),
         )
@@ -151,7 +151,7 @@ def convert(
     """
     route = plan_route(source, target, format=source_format, to=target_format, like=like, options=options, force=force)
     matchings, _ = load(route.source, route.reader, **route.options["read"])
-    lost = route.writer.loses(matchings)
+    lost = route.writer.lost(matchings, route.target, route.options["write"])
     given, model = route.options["write"], route.model
     written = write(matchings, route.target, route.writer.name, like=model, add=add, force=force, **given)
     dropped = 0 if matchings.repair is None else matchings.repair.dropped

@@ -344,6 +344,8 @@ def _one_to_one(
 
 def _shared(end: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the matches that share this end with another match."""
+    if (end[1:] > end[:-1]).all():  # as matches of the first point are, being sorted
+        return np.zeros(len(end), dtype=bool)
     ordered = np.sort(end)
     several = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(several):

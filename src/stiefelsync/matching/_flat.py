@@ -16,8 +16,18 @@ from scipy.optimize import linear_sum_assignment
 
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching._canonical import as_array, as_labels, as_pairs, check_sizes, check_weights, describe
+from stiefelsync.matching._sorting import ordered
 
-__all__ = ["Assign", "Flat", "flat_blocks", "flat_endpoints", "flat_labels", "flat_matrix", "flat_pairs", "flat_scores"]
+__all__ = [
+    "Assign",
+    "Flat",
+    "flat_blocks",
+    "flat_endpoints",
+    "flat_matrix",
+    "flat_pairs",
+    "flat_scores",
+    "label_layout",
+]
 
 Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -94,26 +104,45 @@ def flat_matrix(W: Any, sizes: Int32s, *, weighted: bool, names: Names) -> Flat:
     return Flat(objects, points, data[upper] if weighted else None)
 
 
-def flat_labels(labels: ArrayLike, sizes: Int32s, names: Names) -> Flat:
-    """Return the matches of all points with equal labels, shape (m,); label -1 means unmatched."""
+def label_layout(labels: ArrayLike, sizes: Int32s, names: Names) -> tuple[Int32s, NDArray[np.int64], Int32s]:
+    """Return the matches of all points with equal labels, shape (m,), in canonical order; -1 means unmatched.
+
+    They come as (pair_objects, pair_start, indices). O(m + M): a point knows its place in its track,
+    so that the points that follow it there come out in order, and pairs of objects are sorted by
+    counting.
+    """
     flat = as_labels(labels, int(sizes.sum()))
-    order = np.argsort(flat, kind="stable").astype(np.int32)
-    order = order[flat[order] >= 0]
-    ends = [np.empty((0, 2), dtype=np.int32)]
-    step = 1
-    while True:
-        equal = flat[order[step:]] == flat[order[:-step]]
-        if not equal.any():
-            break
-        ends.append(np.stack([order[:-step][equal], order[step:][equal]], axis=1))
-        step += 1
-    both = np.concatenate(ends)
-    objects, points, _ = flat_endpoints(both, sizes)
-    twice = objects[:, 0] == objects[:, 1]
-    if twice.any():
-        label = int(flat[both[twice][0, 1]])
-        raise InputError(f"two points of {describe(int(objects[twice][0, 0]), names)} carry the same label {label}")
-    return Flat(objects, points)
+    on = np.flatnonzero(flat >= 0)
+    order = on[ordered(flat[on])]
+    # Where in `order` the track of each point ends, and so how many points of it follow.
+    n = len(order)
+    last = np.append(np.flatnonzero(np.diff(flat[order])), n - 1)[: n and None]
+    end = np.repeat(last + 1, np.diff(np.append(-1, last))[: n and None])
+    place = np.empty(len(flat), dtype=np.int64)
+    place[order] = np.arange(n)
+    here = place[on]
+    follow = (end[here] if n else here) - here - 1
+    which = np.repeat(np.arange(n, dtype=np.int32), follow)
+    first = np.cumsum(follow) - follow
+    nth = np.arange(len(which)) - first[which]
+    a, b = on[which], order[here[which] + 1 + nth]
+    del which, nth
+    owner = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    one, two = owner[a], owner[b]
+    if (one == two).any():
+        t = int((one == two).argmax())
+        raise InputError(f"two points of {describe(int(one[t]), names)} carry the same label {int(flat[a[t]])}")
+    order = ordered(one, two)
+    one, two, a, b = one[order], two[order], a[order], b[order]
+    del order
+    begins = np.ones(len(one), dtype=bool)
+    begins[1:] = (one[1:] != one[:-1]) | (two[1:] != two[:-1])
+    begin = np.flatnonzero(begins)
+    offsets = np.cumsum(sizes, dtype=np.int64) - sizes
+    points = np.empty((len(a), 2), dtype=np.int32)
+    points[:, 0], points[:, 1] = a - offsets[one], b - offsets[two]
+    pairs = np.stack([one[begin], two[begin]], axis=1)
+    return pairs, np.append(begin, len(one)).astype(np.int64), points
 
 
 def flat_blocks(blocks: Any, sizes: ArrayLike | None, *, weighted: bool) -> tuple[Flat, Int32s]:

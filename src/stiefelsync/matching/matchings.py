@@ -27,7 +27,6 @@ from stiefelsync.matching._canonical import (
     check_precision,
     check_sizes,
     check_weights,
-    sort_matches,
 )
 from stiefelsync.matching._typed import typed
 from stiefelsync.matching.records import Records
@@ -387,9 +386,7 @@ class Matchings:
         """
         checked = check_sizes(sizes)
         called = as_names(names, len(checked))
-        flat = _flat.flat_labels(labels, checked, called)
-        # Labels make matches of existing points, i < j and one-to-one: only their order is open.
-        *layout, _ = sort_matches(flat.objects, flat.points, checked)
+        layout = _flat.label_layout(labels, checked, called)
         at = as_coordinates(coordinates, int(checked.sum()))
         return object.__new__(cls)._set(checked, *layout, None, called, at, None)
 

@@ -1,5 +1,1 @@
-"""Tables of records: scored pairs in, clusters out, as text or Parquet."""
-
-from stiefelsync.io.tables import clusters, edges
-
-__all__ = ["clusters", "edges"]
+"""Tables: scored pairs in and clusters out, and columns of text or Parquet read and written at once."""

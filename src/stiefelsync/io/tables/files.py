@@ -24,7 +24,8 @@ from stiefelsync.io.limits import check_bytes, lines, real, regular, shown
 from stiefelsync.io.parquet_pages import weigh
 
 __all__ = [
-    "DELIMITERS", "Coded", "Header", "bad_row", "column_names", "header", "read_columns", "write_columns",
+    "DELIMITERS", "PARQUET", "Coded", "Contents", "Header", "bad_row", "column_names", "contents", "header",
+    "read_arrow", "read_columns", "read_quickly", "read_typed", "write_columns",
 ]  # fmt: skip
 
 DELIMITERS = ("\t", ";", ",")
@@ -32,6 +33,7 @@ PARQUET = b"PAR1"
 HEADER_LINES = 10_000  # the header is among so many lines, or there is none
 CHUNK = 20_000  # rows held as Python strings at a time
 ROWS = 1_048_576  # in a row group that is written
+QUICK_ROWS = 10_000  # from here on Arrow writes text in less time than loading it takes
 PROVENANCE = b"stiefelsync"
 
 
@@ -50,6 +52,9 @@ class Coded:
 
     values: Sequence[Any]
     codes: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
     def plain(self) -> NDArray[Any]:
         """Return the column as an array, one entry a row."""
@@ -74,11 +79,7 @@ def header(path: Path) -> Header | None:
         return None
     start = head(path)
     if start[:4] == PARQUET:
-        pa, pq = _arrow()
-        try:
-            return Header(tuple(pq.read_schema(regular(path)).names))
-        except (pa.lib.ArrowException, OSError, ValueError) as error:
-            raise FormatError(f"{path} is not a complete Parquet file ({error}); was it cut short?") from None
+        return Header(contents(path).names)
     return None if not start.strip() or b"\0" in start else _text_header(path)
 
 
@@ -122,13 +123,33 @@ def read_columns(path: Path, found: Header, text: Sequence[str], numbers: Sequen
         if found.names.count(name) > 1:
             raise FormatError(f"{path} has two columns {name!r}")
     if not found.line:
-        return _read_parquet(path, wanted)
+        return read_arrow(path, wanted)
     columns = _read_quickly(path, found, text, numbers)
     return _read_text(path, found, text, numbers) if columns is None else columns
 
 
-def _read_parquet(path: Path, wanted: list[str]) -> dict[str, Any]:
-    """Return columns of a Parquet file after weighing what they ask for."""
+@dataclass(frozen=True)
+class Contents:
+    """The names of the columns of a Parquet file, and what it says about itself."""
+
+    names: tuple[str, ...]
+    about: Mapping[str, Any]
+
+
+def contents(path: Path) -> Contents:
+    """Return what is in a Parquet file."""
+    pa, pq = _arrow()
+    try:
+        schema = pq.read_schema(regular(path))
+        about = json.loads((schema.metadata or {}).get(PROVENANCE, b"{}"))
+    except (pa.lib.ArrowException, OSError, ValueError) as error:
+        raise FormatError(f"{path} is not a complete Parquet file ({error}); was it cut short?") from None
+    return Contents(tuple(schema.names), about if isinstance(about, dict) else {})
+
+
+def read_arrow(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+    """Return columns of a Parquet file, by name, after weighing what they ask for."""
+    wanted = list(wanted)
     pa, pq = _arrow()
     import pyarrow.compute as compute
 
@@ -158,18 +179,50 @@ def _read_quickly(path: Path, found: Header, text: Sequence[str], numbers: Seque
     """Return columns of text as Arrow reads them, None where it is not installed or does not understand every row."""
     try:
         pa, _ = _arrow()
-        from pyarrow import csv as quick
     except MissingExtraError:
         return None
     kinds = {name: pa.string() for name in text} | {name: pa.float64() for name in numbers}
-    reading = quick.ReadOptions(skip_rows=found.line, column_names=list(_numbered(found.names)), use_threads=False)
+    return read_typed(path, found, kinds)
+
+
+def read_quickly(path: Path, found: Header, wanted: Sequence[str], kinds: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return columns of text as Arrow reads them, None where it is not installed or does not understand every row.
+
+    Parameters
+    ----------
+    kinds
+        "text", for few different texts, and "whole", for whole numbers, by name; others are float64.
+    """
+    try:
+        pa, _ = _arrow()
+    except MissingExtraError:
+        return None
+    types = {"text": pa.dictionary(pa.int32(), pa.string()), "whole": pa.int64(), "": pa.float64()}
+    read = read_typed(path, found, {name: types[kinds.get(name, "")] for name in wanted}, empty=False)
+    return None if read is None or any(column.null_count for column in read.values()) else read
+
+
+def read_typed(path: Path, found: Header, kinds: Mapping[str, Any], *, empty: bool = True) -> dict[str, Any] | None:
+    """Return columns of text in the types of Arrow that are given, None if Arrow does not understand every row.
+
+    Parameters
+    ----------
+    kinds
+        By name of the column; a cell without anything is a null.
+    empty
+        Whether that holds for text, too, or it is a text of no letters.
+    """
+    pa, _ = _arrow()
+    from pyarrow import csv as quick
+
+    reading = quick.ReadOptions(skip_rows=found.line, column_names=list(_numbered(found.names)))
     parsing = quick.ParseOptions(delimiter=found.delimiter, newlines_in_values=_has_quotes(path))
     place = dict(zip(found.names, _numbered(found.names), strict=True))
     converting = quick.ConvertOptions(
         column_types={place[name]: kind for name, kind in kinds.items()},
         include_columns=[place[name] for name in kinds],
         null_values=[""],
-        strings_can_be_null=True,
+        strings_can_be_null=empty,
         quoted_strings_can_be_null=False,
     )
     try:
@@ -257,6 +310,7 @@ def write_columns(
     *,
     provenance: Mapping[str, Any] | None = None,
     delimiter: str | None = None,
+    objects: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a table, Parquet where the file ends in ``.parquet``, else text; NaN and None are empty cells.
 
@@ -264,14 +318,17 @@ def write_columns(
     ----------
     provenance
         What made the table, kept in the metadata of a Parquet file; text has no place for it.
+    objects
+        More to be kept there: sizes and names of objects.
     delimiter
         Of text: a comma, or a tab for a file that ends in ``.tsv``, when None.
     """
     if path.suffix.lower() == ".parquet":
         _, pq = _arrow()
         table = _arrow_table(columns)
-        if provenance is not None:
-            table = table.replace_schema_metadata({PROVENANCE: json.dumps(provenance, sort_keys=True).encode()})
+        about = {**(provenance or {}), **(objects or {})}
+        if about:
+            table = table.replace_schema_metadata({PROVENANCE: json.dumps(about, sort_keys=True).encode()})
         pq.write_table(table, path, row_group_size=ROWS)
         return
     delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
@@ -295,6 +352,8 @@ def _write_quickly(file: Any, columns: Mapping[str, NDArray[Any] | Coded], delim
         from pyarrow import csv as quick
     except MissingExtraError:
         return False
+    if max(map(len, columns.values()), default=0) < QUICK_ROWS:
+        return False
     table = _arrow_table(columns)
     for name, column in columns.items():
         if table.schema.field(name).type == pa.string() and _needs_quotes(table.column(name), column, delimiter):
@@ -309,7 +368,7 @@ def _needs_quotes(made: Any, column: NDArray[Any] | Coded, delimiter: str) -> bo
     import pyarrow.compute as compute
 
     pa, _ = _arrow()
-    values = pa.array([str(value) for value in column.values]) if isinstance(column, Coded) else made
+    values = pa.array([str(value) for value in column.values], pa.string()) if isinstance(column, Coded) else made
     found = compute.match_substring_regex(values, f'["\\r\\n{delimiter}]|^$')
     return bool(compute.any(found).as_py())
 
