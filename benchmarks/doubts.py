@@ -22,7 +22,7 @@ from benchmarks.poses import RAW, VERIFIED, larger_side
 from benchmarks.true_cameras import cameras, true_matches
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.positions.doubt import doubt
-from stiefelsync.positions.neighbours import neighbour_support
+from stiefelsync.positions.neighbours import fitting_support, neighbour_support
 
 HARMS = (0.0, 1.0, 1.5, 2.0, 3.0)
 DATABASES = ("verified", "raw", "rewired20", "ratio95")
@@ -48,7 +48,7 @@ def row(problem: Matchings, true: Bools) -> list[str]:
     pair, n = problem.match_pairs, len(problem.pair_objects)
     keeps = {harm: problem.agreeing(synchronise(problem, method="tracks", doubt=harm).labels) for harm in HARMS}
     first = keeps[0.0]
-    found = doubt(problem, first, neighbour_support(problem))
+    found = doubt(problem, first, fitting_support(problem, first, neighbour_support(problem)))
     share = np.bincount(pair, ~true, n) / np.maximum(np.bincount(pair, minlength=n), 1)
     error = float(np.sqrt(np.mean((found.wrong - share) ** 2)))
     left = (1 - 1 / (1 + found.odds[first])).mean()

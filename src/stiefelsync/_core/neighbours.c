@@ -251,3 +251,158 @@ API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t
     free(room.memory);
     return 0;
 }
+
+#define FITS 3        /* of a map, each trusting less those that the last one missed */
+#define RIDGE 1e-3f   /* on the maps, whose offsets are at most 1 long */
+#define SPARE 2.0f    /* usual misses of its neighbours at which one counts half */
+#define LEAST_NEAR 4  /* neighbours that a map is made of */
+#define SMALL 1e-30f
+
+/* How far each of n matches is from where affine maps put it that are fitted to the neighbours that count, from one side, `from`,
+   to the other: (n,), or not a number. Neighbours are `near`, (n, 2 q), those on this side. BLOCK matches at a time, one in each
+   lane; `room` has space for 6 q BLOCK. */
+WIDE static void miss_of_maps(const float *place, int from, const int32_t *near, const float *counts, int64_t n, int64_t q,
+                              float *restrict room, float *restrict miss) {
+    float *restrict x = room, *restrict y = x + q * BLOCK, *restrict u = y + q * BLOCK, *restrict v = u + q * BLOCK;
+    float *restrict base = v + q * BLOCK, *restrict weight = base + q * BLOCK;
+    const int64_t to = 2 - 2 * from, at = 2 * from;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t lanes = i + BLOCK < n ? BLOCK : n - i;
+        float reach[BLOCK] = {0}, all[BLOCK] = {0}, off[BLOCK] = {0};
+        memset(room, 0, (size_t)(6 * q * BLOCK) * 4);
+        for (int64_t l = 0; l < lanes; l++)
+            for (int64_t c = 0; c < q; c++) {
+                const int64_t other = near[(i + l) * 2 * q + q * from + c], cell = c * BLOCK + l;
+                const float *own = place + 4 * (i + l), *their = place + 4 * other;
+                x[cell] = their[at] - own[at];
+                y[cell] = their[at + 1] - own[at + 1];
+                u[cell] = their[to] - own[to];
+                v[cell] = their[to + 1] - own[to + 1];
+                base[cell] = weight[cell] = counts[other];
+            }
+        /* Offsets in units of the farthest, so that the ridge means the same at every scale. */
+        for (int64_t c = 0; c < q; c++)
+            for (int l = 0; l < BLOCK; l++) {
+                const float length = x[c * BLOCK + l] * x[c * BLOCK + l] + y[c * BLOCK + l] * y[c * BLOCK + l];
+                reach[l] = length > reach[l] ? length : reach[l];
+                all[l] += base[c * BLOCK + l];
+            }
+        for (int l = 0; l < BLOCK; l++) reach[l] = reach[l] > 0 ? 1 / sqrtf(reach[l]) : 0.0f;
+        for (int64_t c = 0; c < q; c++)
+            for (int l = 0; l < BLOCK; l++) {
+                x[c * BLOCK + l] *= reach[l];
+                y[c * BLOCK + l] *= reach[l];
+            }
+        for (int fit = 0; fit < FITS; fit++) {
+            float total[BLOCK] = {0}, mx[BLOCK] = {0}, my[BLOCK] = {0}, mu[BLOCK] = {0}, mv[BLOCK] = {0};
+            float a[BLOCK], b[BLOCK] = {0}, d[BLOCK], xu[BLOCK] = {0}, xv[BLOCK] = {0}, yu[BLOCK] = {0}, yv[BLOCK] = {0};
+            float usual[BLOCK] = {0};
+            for (int64_t c = 0; c < q; c++)
+                for (int l = 0; l < BLOCK; l++) {
+                    const float w = weight[c * BLOCK + l];
+                    total[l] += w;
+                    mx[l] += w * x[c * BLOCK + l];
+                    my[l] += w * y[c * BLOCK + l];
+                    mu[l] += w * u[c * BLOCK + l];
+                    mv[l] += w * v[c * BLOCK + l];
+                }
+            for (int l = 0; l < BLOCK; l++) {
+                const float one = 1 / (total[l] + SMALL);
+                mx[l] *= one, my[l] *= one, mu[l] *= one, mv[l] *= one;
+                a[l] = d[l] = RIDGE;
+            }
+            for (int64_t c = 0; c < q; c++)
+                for (int l = 0; l < BLOCK; l++) {
+                    const float w = weight[c * BLOCK + l], p = x[c * BLOCK + l] - mx[l], r = y[c * BLOCK + l] - my[l];
+                    const float s = u[c * BLOCK + l] - mu[l], t = v[c * BLOCK + l] - mv[l];
+                    a[l] += w * p * p;
+                    b[l] += w * p * r;
+                    d[l] += w * r * r;
+                    xu[l] += w * p * s;
+                    xv[l] += w * p * t;
+                    yu[l] += w * r * s;
+                    yv[l] += w * r * t;
+                }
+            for (int l = 0; l < BLOCK; l++) { /* the map's columns take the place of what they were solved from */
+                const float one = 1 / (a[l] * d[l] - b[l] * b[l]);
+                const float first = one * (d[l] * xu[l] - b[l] * yu[l]), second = one * (d[l] * xv[l] - b[l] * yv[l]);
+                yu[l] = one * (a[l] * yu[l] - b[l] * xu[l]);
+                yv[l] = one * (a[l] * yv[l] - b[l] * xv[l]);
+                xu[l] = first;
+                xv[l] = second;
+                const float s = mu[l] - xu[l] * mx[l] - yu[l] * my[l], t = mv[l] - xv[l] * mx[l] - yv[l] * my[l];
+                off[l] = sqrtf(s * s + t * t);
+            }
+            if (fit == FITS - 1) break;
+            for (int64_t c = 0; c < q; c++)
+                for (int l = 0; l < BLOCK; l++) {
+                    const float p = x[c * BLOCK + l] - mx[l], r = y[c * BLOCK + l] - my[l];
+                    const float s = u[c * BLOCK + l] - mu[l] - xu[l] * p - yu[l] * r;
+                    const float t = v[c * BLOCK + l] - mv[l] - xv[l] * p - yv[l] * r;
+                    weight[c * BLOCK + l] = s * s + t * t;
+                    usual[l] += base[c * BLOCK + l] * sqrtf(s * s + t * t);
+                }
+            for (int l = 0; l < BLOCK; l++) {
+                usual[l] *= SPARE / (all[l] + SMALL);
+                usual[l] = usual[l] * usual[l] + SMALL;
+            }
+            for (int64_t c = 0; c < q; c++)
+                for (int l = 0; l < BLOCK; l++) {
+                    const int64_t cell = c * BLOCK + l;
+                    weight[cell] = base[cell] * usual[l] / (usual[l] + weight[cell]);
+                }
+        }
+        for (int64_t l = 0; l < lanes; l++) miss[i + l] = all[l] >= LEAST_NEAR ? off[l] : NAN;
+    }
+}
+
+/* How far matches, (M,), are from where their neighbours put them, in either direction, whichever is less; see neighbour_support
+   for the rest. Neighbours count if `kept`, (M,), says so. What is unknown is left alone. */
+API int miss_neighbours(const float *coordinates, const int32_t *turn, int64_t turns, const int64_t *ends, const int64_t *first,
+                        int64_t groups, int64_t q, const uint8_t *kept, double *missed) {
+    int64_t most = 0;
+    for (int64_t g = 0; g < groups; g++) most = first[g + 1] - first[g] > most ? first[g + 1] - first[g] : most;
+    if (most <= q) return 0;
+    Room room = {0};
+    double *far;
+    uint64_t *met;
+    int32_t *near, *which, *who, *order;
+    float *tree, *place, *counts, *one, *two, *work;
+    for (int made = 0; made < 2; made++) {
+        place = take(&room, 4 * most, 4);
+        counts = take(&room, most, 4);
+        one = take(&room, most, 4);
+        two = take(&room, most, 4);
+        work = take(&room, 6 * q * BLOCK, 4);
+        far = take(&room, q, 8);
+        met = take(&room, turns / 64 + 1, 8);
+        near = take(&room, most * 2 * q, 4);
+        which = take(&room, most, 4);
+        order = take(&room, most, 4);
+        who = take(&room, turns, 4);
+        tree = take(&room, (int64_t)nearest_cells(most), 4);
+        if (made) break;
+        room = (Room){malloc(room.taken), 0};
+        if (!room.memory) return -1;
+    }
+    memset(met, 0, (size_t)(turns / 64 + 1) * 8);
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t *own = ends + 2 * first[g], n = places(coordinates, own, first[g + 1] - first[g], place, which);
+        if (n <= q) continue;
+        for (int side = 0; side < 2; side++) {
+            in_order(turn, own, side, which, n, met, who, order);
+            nearest_others(place + 2 * side, order, n, q, near + q * side, tree, far);
+        }
+        const double unit = unit_of(place, n);
+        for (int64_t t = 0; unit != 1 && t < 4 * n; t++) place[t] = (float)(unit * place[t]);
+        for (int64_t t = 0; t < n; t++) counts[t] = kept[first[g] + which[t]];
+        miss_of_maps(place, 0, near, counts, n, q, work, one);
+        miss_of_maps(place, 1, near, counts, n, q, work, two);
+        for (int64_t t = 0; t < n; t++) {
+            const double less = fmin(one[t], two[t]); /* of what is a number */
+            if (less >= 0) missed[first[g] + which[t]] = less / unit;
+        }
+    }
+    free(room.memory);
+    return 0;
+}

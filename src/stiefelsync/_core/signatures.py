@@ -84,6 +84,9 @@ SIGNATURES = {
     "neighbour_support": """int: coordinates f4[2*len(turn)], turn i4[], turns,
         ends i8[2*first[groups]], first i8[groups+1], groups, q, tolerance f8, cells f8[2*groups],
         rounded f8, tangents f4[], squares f4[], centres f8[], >support f8[first[groups]]""",
+    "miss_neighbours": """int: coordinates f4[2*len(turn)], turn i4[], turns,
+        ends i8[2*first[groups]], first i8[groups+1], groups, q, kept b1[first[groups]],
+        >missed f8[first[groups]]""",
     # partners.c
     "number_partners": """void: m, width, indptr i4[m+1], indices i4[indptr[m]], owner i8[m],
         offsets i8[], >small u1[m*width]?, >large u4[m*width]?""",

@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 
 HOPELESS = 0.15
 """A pair of objects is hopeless if more than this share of what is left of it is wrong."""
-CLEAN = 1 / 150
+CLEAN = 1 / 100
 """Estimated share of wrong matches among those kept, below which single ones are not doubted."""
 LOSS = 0.03
 """Share of the matches kept that doubts may cost in right ones, by estimate."""
@@ -150,7 +150,7 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
         keypoints (:func:`~stiefelsync.positions.same_keypoint.lead_to_copies`): others count as
         mistakes.
     support : (M,) float64
-        Of :func:`~stiefelsync.positions.neighbours.neighbour_support`; NaN where unknown: such
+        Of :func:`~stiefelsync.positions.neighbours.fitting_support`; NaN where unknown: such
         matches are not doubted.
     harm
         How many right matches it is worth losing to remove a wrong one.

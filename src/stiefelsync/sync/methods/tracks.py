@@ -12,7 +12,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions import doubt as doubts
 from stiefelsync.positions.grid import resolution
-from stiefelsync.positions.neighbours import neighbour_support, weighed
+from stiefelsync.positions.neighbours import fitting_support, neighbour_support, weighed
 from stiefelsync.positions.same_keypoint import lead_to_copies
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.options import option
@@ -86,7 +86,8 @@ def tracks(
     A point found twice has its matches shared out among the two copies, and a track can hold only one of them. Tracks
     that meet in such copies are joined rather than cut (:func:`~stiefelsync.sync.tracks.join.join`).
 
-    Finally the matches inside tracks are judged by third objects, by their neighbours, and by the pair of objects they
+    Finally the matches inside tracks are judged by third objects, by how far they lead from where local maps by their
+    neighbours put them (:func:`~stiefelsync.positions.neighbours.fitting_support`), and by the pair of objects they
     belong to (:func:`~stiefelsync.positions.doubt.doubt`). Tracks that only doubtful ones hold together fall apart; so
     do those that only hopeless pairs of objects hold together. Where positions lie on a grid coarser than a thousandth
     of the extent, neighbours tell too little of single matches, and only such pairs are doubted.
@@ -147,8 +148,11 @@ def _track(matchings: Matchings, options: Options, start: Ints | None, callback:
                 elsewhere = lead_to_copies(matchings, labels, prepared.places, ~(before | prepared.alone))
             if doubt:
                 harm = _HARM_ON_GRIDS if prepared.coarse else doubt
+                # Now that it is known who can be asked, neighbours say where matches should lead, not only whether
+                # they move alike.
+                support = fitting_support(matchings, before, prepared.support, neighbours)
                 # To which copy of a keypoint a match leads is no mistake of identity.
-                found = doubts.doubt(matchings, before | elsewhere, prepared.support, harm=harm, estimates=False)
+                found = doubts.doubt(matchings, before | elsewhere, support, harm=harm, estimates=False)
                 hopeless = tuple((int(i), int(j)) for i, j in matchings.pair_objects[found.hopeless])
                 if found.matches.any():  # else the matches that made the tracks still hold them together
                     labels = number_tracks(connected_parts(labels, matchings.endpoints, ~found.matches))
