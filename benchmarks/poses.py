@@ -89,6 +89,12 @@ def cleaned(source: Path, path: Path, cell: Cell, **options: Any) -> None:
     io.write(synchronise(problem, method="tracks", **options), path, like=source, source=VERIFIED)
 
 
+def verified_after(source: Path, path: Path, cell: Cell) -> None:
+    """Clean the verified matches, and have COLMAP verify what is left: ``sync --verify``."""
+    problem = io.read(source, source=VERIFIED)
+    io.write(synchronise(problem, method="tracks"), path, like=source, source=VERIFIED, verify=True)
+
+
 def unrefined(source: Path, path: Path, cell: Cell) -> None:
     """Clean the verified matches, and leave keypoints where they are."""
     problem = io.read(source, source=VERIFIED)
@@ -128,6 +134,7 @@ Recipe = Callable[[Path, Path, Cell], None]
 RECIPES: dict[str, Recipe] = {
     "original": original,
     "sync": cleaned,
+    "--verify": verified_after,
     "unrefined": unrefined,
     "before": before,
     "verified again": verified_again,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import plotting
-from stiefelsync.errors import InputError
+from stiefelsync.errors import InputError, counted
 from stiefelsync.io.base import FORMATS, Content, Written
 from stiefelsync.io.constraint_files import read_constraints
 from stiefelsync.io.dispatch import as_path, load, read, write_content
@@ -186,7 +186,7 @@ def clean(
     **options
         Of the formats and of the method; each goes to all that know it. ``before_verification=True``, for a COLMAP
         database, reads the raw matches and writes raw matches, to be verified next; where pycolmap is installed they
-        are verified at once.
+        are verified at once. ``verify=True`` lets pycolmap verify the matches that are written, whichever they are.
 
     Raises
     ------
@@ -372,6 +372,11 @@ def _notes(found: Difference, counts: Counts, written: Written | None, route: Ro
         notes.append(
             f"This page counts the matches that were read{table}. What was written is {where}: {counts.before:,} "
             f"matches became {counts.after:,} ({counts.kept:,} kept, {counts.removed:,} removed{more})."
+        )
+    if written is not None and (passed := written.verification) is not None:
+        notes.append(
+            f"Then pycolmap verified the matches of {output.name}: {passed.matches_left:,} of {passed.matches:,}"
+            f" are left, in {passed.pairs_left:,} of {counted(passed.pairs, 'pair')}."
         )
     if counts.added and not counts.adds:
         notes.append(f"The matches that would follow are shown on this page only; {output.name} does not hold them.")

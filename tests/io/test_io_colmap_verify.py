@@ -61,6 +61,61 @@ def test_raw_in_verified_out(database: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["clean.db", "database.db"]
 
 
+def test_what_is_left_of_verified_matches_is_verified_and_raw_ones_stay(database: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(database)) as opened, opened:  # one in ten verified matches is wrong, of one pair all
+        for pair, data in opened.execute("SELECT pair_id, data FROM two_view_geometries WHERE rows > 0").fetchall():
+            block = np.frombuffer(data, dtype="<u4").reshape(-1, 2).copy()
+            some = np.arange(0, len(block), 10 if pair % 7 else 1)
+            block[some, 1] = block[np.roll(some, 1), 1]
+            opened.execute("UPDATE two_view_geometries SET data = ? WHERE pair_id = ?", (block.tobytes(), pair))
+    plain = clean(database, tmp_path / "plain.db", method="tracks", neighbours=0)
+    page = tmp_path / "a.html"
+    done = clean(database, tmp_path / "clean.db", method="tracks", neighbours=0, verify=True, report=page)
+    before, after = (io.read(path, source="two_view_geometries") for path in (plain.output, done.output))
+    assert done.counts == plain.counts
+    # What passed is among what was left, and every pair that passed has a geometry of its own.
+    assert set(after.match_keys.tolist()) <= set(before.match_keys.tolist())
+    assert 0.5 * before.n_matches < after.n_matches
+    fundamental = "SELECT pair_id, F FROM two_view_geometries WHERE rows > 0"
+    old, new = (dict(rows(path, fundamental)) for path in (database, done.output))
+    assert all(matrix is not None and len(matrix) == 72 for matrix in new.values())
+    assert any(new[pair] != old[pair] for pair in new)
+    # Raw matches are what they were, and no pair lost its row.
+    raw = "SELECT pair_id, rows, data FROM matches ORDER BY pair_id"
+    assert rows(done.output, raw) == rows(database, raw)
+    every = "SELECT pair_id FROM two_view_geometries ORDER BY pair_id"
+    assert rows(done.output, every) == rows(database, every)
+    told = done.as_dict()["verified"]
+    assert told == {
+        "pairs": len(before.pair_objects), "matches": before.n_matches,
+        "pairs_left": len(after.pair_objects), "matches_left": after.n_matches,
+    }  # fmt: skip
+    assert f"{after.n_matches:,} of {before.n_matches:,} are left" in page.read_text()
+    assert "geometric" not in done.next_command
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.html", "clean.db", "database.db", "plain.db"]
+
+
+def test_verified_matches_that_all_go_leave_empty_rows(database: Path, tmp_path: Path) -> None:
+    names = io.read(database).names
+    with closing(sqlite3.connect(database)) as opened, opened:  # ten matches of a pair are fewer than COLMAP asks for
+        opened.execute("UPDATE two_view_geometries SET rows = 10, data = substr(data, 1, 80)")
+    done = clean(database, tmp_path / "clean.db", method="tracks", drop_images=names[2:], verify=True)
+    assert done.written.verification.matches_left == 0
+    every = "SELECT pair_id FROM two_view_geometries ORDER BY pair_id"
+    assert rows(done.output, every) == rows(database, every)
+    assert rows(done.output, "SELECT sum(rows) FROM two_view_geometries") == [(0,)]
+
+
+def test_without_pycolmap_nothing_is_written_that_was_to_be_verified(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pycolmap", None)
+    told = CliRunner().invoke(app, ["sync", str(database), "--verify", "-o", str(tmp_path / "clean.db")])
+    assert told.exit_code == 2
+    assert 'pip install "stiefelsync[colmap]"' in told.output
+    assert not (tmp_path / "clean.db").exists()
+
+
 def test_without_pycolmap_verification_comes_next(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +156,8 @@ def test_verified_matches_can_stay_for_the_global_mapper(database: Path, tmp_pat
 
 def test_other_formats_are_not_verified(tmp_path: Path) -> None:
     io.write(Matchings.from_labels([0, 0], [1, 1]), tmp_path / "a.npz")
+    with pytest.raises(InputError, match="verify"):
+        clean(tmp_path / "a.npz", tmp_path / "b.npz", verify=True)
     with pytest.raises(InputError, match=r"before_verification is for files of the format 'colmap'; .* is 'npz'"):
         clean(tmp_path / "a.npz", tmp_path / "b.npz", before_verification=True)
 
@@ -121,6 +178,10 @@ def test_the_command_line_says_what_verification_left(database: Path, tmp_path: 
     )
     said = " ".join(told.split())
     assert f"by pycolmap: of {matches:,} raw matches in {pairs} pairs {matches_left:,} in {pairs_left} pairs" in said
+    told = CliRunner().invoke(app, ["sync", str(database), "--verify", "-o", str(path), "--force"]).output
+    pairs_left, matches_left = rows(path, "SELECT count(*), sum(rows) FROM two_view_geometries WHERE rows > 0")[0]
+    assert f"pairs {matches_left:,} in {pairs_left} pairs are left" in " ".join(told.split())
+    assert "raw" not in told
 
 
 def test_what_to_type_next_is_of_the_program_that_is_there(

@@ -68,6 +68,9 @@ def run(
         bool,
         typer.Option("--before-verification", help="COLMAP: clean the raw matches; pycolmap, if there, verifies them."),
     ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="COLMAP: let pycolmap verify what is left, and keep only what passes.")
+    ] = False,
     pairs: Annotated[
         Path | None,
         typer.Option("--pairs", help="Scores of pairs by somebody else: CSV file, image_a,image_b,score (0 to 1)."),
@@ -129,12 +132,14 @@ def run(
     Example: stiefelsync sync larger.npz -o answer.npz --start earlier-answer.npz
     Example: stiefelsync sync matches.dataset -o answer.dataset --method tracks --workers 4
     Example: stiefelsync sync database.db --before-verification -o clean.db
+    Example: stiefelsync sync database.db --verify -o clean.db
     """
     if is_followed(inputs):
         unused = {
             "format": format, "like": like, "add": add, "plot": plot, "images": images, "features": features,
             "start": start, "workers": workers, "scheduler": scheduler, "certificate": certificate or None,
-            "before-verification": before_verification or None, "universe": None if universe == "auto" else universe,
+            "before-verification": before_verification or None, "verify": verify or None,
+            "universe": None if universe == "auto" else universe,
             "pairs": pairs, "drop-images": drop_images or None, "drop-pairs": drop_pairs, "keep-tracks": keep_tracks,
             "columns": columns, "duplicates": duplicates, "constraints": constraints,
         }  # fmt: skip
@@ -146,6 +151,8 @@ def run(
     given = parse_options(option, features, columns=columns, duplicates=duplicates, threshold=threshold)
     if before_verification:
         given = {"before_verification": True} | given
+    if verify:
+        given = {"verify": True} | given
     input, many = inputs[0], workers is not None or scheduler is not None
     with progress(f"synchronising {input.name}", quiet=quiet) as callback, ExitStack() as stack:
         client = stack.enter_context(_cluster(workers, scheduler)) if many else None
@@ -193,8 +200,9 @@ def _lines(done: Cleaned) -> dict[str, str]:
     if written is not None and written.to_verify:
         lines["verified"] = f"the verified matches of {counted(written.to_verify, 'pair')} are to be computed again"
     if written is not None and (passed := written.verification) is not None:
+        kind = "raw match" if written.target == "matches" else "match"
         lines["verified"] = (
-            f"by pycolmap: of {counted(passed.matches, 'raw match')} in {counted(passed.pairs, 'pair')} "
+            f"by pycolmap: of {counted(passed.matches, kind)} in {counted(passed.pairs, 'pair')} "
             f"{number(passed.matches_left)} in {counted(passed.pairs_left, 'pair')} are left"
         )
     if written is not None and written.moved:

@@ -17,7 +17,7 @@ from stiefelsync.positions.grid import resolution
 
 __all__ = ["advice"]
 
-_BEFORE = "before_verification=True"
+_BEFORE, _AFTER = "before_verification=True", "verify=True"
 _NOTHING = (np.zeros((3, 3)).tobytes(), np.eye(3).tobytes())  # matrices that say nothing
 
 
@@ -63,7 +63,7 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
     elif bare:
         told = f"{bare:,} of {counted(len(rows), 'pair')} with verified matches have no geometry: nobody verified them."
         recipe = f"For COLMAP's global mapper clean the raw matches and have them verified ({_BEFORE})."
-        said.append(f"{told} {recipe if raw else 'Put the matches into the table matches and verify them.'}")
+        said.append(f"{told} {recipe if raw else f'Have pycolmap verify what is left ({_AFTER}).'}")
     elif raw and not rows:
         said.append(f"Only raw matches: mappers read verified ones. Clean and verify them in one go: {_BEFORE}.")
     said += _repeated(path)

@@ -33,7 +33,7 @@ from stiefelsync.io.colmap.tables import (
     load_rows,
 )
 from stiefelsync.io.colmap.tables import check_tables as _check_tables
-from stiefelsync.io.colmap.verify import can_verify, installed_program
+from stiefelsync.io.colmap.verify import DEGENERATE, can_verify, installed_program
 from stiefelsync.io.colmap.verify import verify as run_verification
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
@@ -43,7 +43,7 @@ from stiefelsync.positions.duplicate_keypoints import representatives
 __all__ = ["COLMAP", "MAX_IMAGES", "TABLES", "check_same_table", "next_command"]
 
 PROGRAMS = ("colmap", "pycolmap")
-DEGENERATE, UNCALIBRATED = 1, 3  # values of the column `config`; COLMAP's mappers skip rows of 0 and 1
+UNCALIBRATED = 3  # a value of the column `config`
 
 Int64s = NDArray[np.int64]
 
@@ -165,7 +165,7 @@ def write(
         (:func:`~stiefelsync.positions.refinement.refine_positions`). Others stay where they are. None moves those of
         tracks, where the grid is no finer than two pixels, and none of matches that are no tracks.
     verify
-        Whether COLMAP (pycolmap) verifies all raw matches that are written.
+        Whether COLMAP (pycolmap) verifies the matches that are written, and leaves only those that pass.
     cameras, photos, shift
         Of a new database: a CSV file of cameras, a folder of photographs, what to add to positions.
 
@@ -213,7 +213,7 @@ def write(
                 copy.execute("COMMIT")
         except sqlite3.Error as error:  # of the copy: the original was read to the end above
             raise OSError(0, str(error)) from error
-    passed = run_verification(path, read(path, source="matches")) if verify else None
+    passed = run_verification(path, read(path, source=target), target) if verify else None
     return replace(
         written,
         source=source,

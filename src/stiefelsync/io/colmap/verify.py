@@ -16,8 +16,11 @@ from stiefelsync.io.base import Verification
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.grid import resolution
 
-__all__ = ["can_verify", "installed_program", "verify"]
+__all__ = ["DEGENERATE", "can_verify", "installed_program", "verify"]
 
+Row = tuple[int, int, int, bytes]
+
+DEGENERATE = 1  # a value of the column `config`; COLMAP's mappers skip rows of 0 and 1
 MAX_ERROR = 4.0  # pixels: COLMAP's own tolerance
 _OF_CELL = 0.75  # positions rounded to cells of 8 px are verified to within 6
 
@@ -32,13 +35,16 @@ def installed_program() -> str:
     return "pycolmap" if which("colmap") is None and can_verify() else "colmap"
 
 
-def verify(path: Path, matchings: Matchings) -> Verification:
-    """Verify all raw matches of a database anew, in place, to within 4 pixels or what a grid of positions needs.
+def verify(path: Path, matchings: Matchings, table: str = "matches") -> Verification:
+    """Verify all matches of one table of a database anew, in place, within 4 pixels or what a grid of positions needs.
 
     Parameters
     ----------
     matchings
-        Its raw matches, with names and positions.
+        The matches of that table, with names and positions.
+    table : {"matches", "two_view_geometries"}
+        Raw matches, or those that were verified before: then these alone are verified again, and raw ones stay as they
+        are.
 
     Returns
     -------
@@ -62,13 +68,39 @@ def verify(path: Path, matchings: Matchings) -> Verification:
             text = "".join(f"{names[i]} {names[j]}\n" for i, j in matchings.pair_objects)
             pairs.write_text(text, encoding="utf-8")
             with closing(sqlite3.connect(path)) as database, database:
+                verified = [pair for (pair,) in database.execute("SELECT pair_id FROM two_view_geometries")]
+                raw = [] if table == "matches" else _exchange(database)
                 database.execute("DELETE FROM two_view_geometries")
             pycolmap.verify_matches(path, pairs, options)
     finally:
         pycolmap.logging.minloglevel = level
     with closing(sqlite3.connect(path)) as database:  # pycolmap leaves a log beside the file
+        if table != "matches":
+            with database:
+                _put_back(database, raw, verified)
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.execute("PRAGMA journal_mode = DELETE")
         passed = "SELECT count(*), coalesce(sum(rows), 0) FROM two_view_geometries WHERE rows > 0"
-        pairs, count = database.execute(passed).fetchone()
-    return Verification(len(matchings.pair_objects), matchings.n_matches, int(pairs), int(count))
+        left, count = database.execute(passed).fetchone()
+    return Verification(len(matchings.pair_objects), matchings.n_matches, int(left), int(count))
+
+
+def _exchange(database: sqlite3.Connection) -> list[Row]:
+    """Put the verified matches into the place of the raw ones, from where COLMAP verifies, and return these."""
+    raw: list[Row] = database.execute("SELECT pair_id, rows, cols, data FROM matches").fetchall()
+    database.execute("DELETE FROM matches")
+    database.execute(
+        "INSERT INTO matches (pair_id, rows, cols, data)"
+        " SELECT pair_id, rows, cols, data FROM two_view_geometries WHERE rows > 0"
+    )
+    return raw
+
+
+def _put_back(database: sqlite3.Connection, raw: list[Row], verified: list[int]) -> None:
+    """Put raw matches back, and an empty row for every pair that had one and has none left."""
+    database.execute("DELETE FROM matches")
+    database.executemany("INSERT INTO matches (pair_id, rows, cols, data) VALUES (?, ?, ?, ?)", raw)
+    database.executemany(
+        f"INSERT OR IGNORE INTO two_view_geometries (pair_id, rows, cols, config) VALUES (?, 0, 2, {DEGENERATE})",
+        [(pair,) for pair in verified],
+    )
