@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +59,9 @@ class Cleaned:
     difference
         What became of the matches that were read.
     counts
-        What became of the matches of the file: the same, unless the output is a changed copy of a file or table that
-        counts its matches differently (several points taken for one, another table).
+        What became of the matches of the file: the same, unless the output is a changed copy of a
+        file or table that counts its matches differently (several points taken for one, another
+        table).
     written
         More about such a copy, None for other formats.
     lost
@@ -127,7 +132,7 @@ def clean(
     images: Name | None = None,
     title: str | None = None,
     start: Name | None = None,
-    constraints: Name | None = None,
+    constraints: Name | Sequence[Name] = (),
     client: Any = None,
     format: str | None = None,
     to: str | None = None,
@@ -150,18 +155,20 @@ def clean(
     input, output
         File to read, which is never modified, and file to write.
     method, universe, rng, callback
-        As for :func:`~stiefelsync.synchronise`. None, for the method, is "accurate", or "tracks" where the input holds
-        keypoints of photographs (COLMAP, hloc, correspondences) and neighbouring matches move alike.
+        As for :func:`~stiefelsync.synchronise`. None, for the method, is "accurate", or "tracks"
+        where the input holds keypoints of photographs (COLMAP, hloc, correspondences) and
+        neighbouring matches move alike.
     report
-        Web page to write, which shows what changed; `images` is a folder of photographs for it, `title` its headline.
+        Web page to write, which shows what changed; `images` is a folder of photographs for it,
+        `title` its headline.
     plot
         Picture to draw, .png, .pdf or .svg.
     start
         An earlier answer, as an NPZ file or dataset written by this package, whose labels to go on from. Its
         objects are found by name where both have names.
     constraints
-        A CSV file of points that must have one label and points that cannot, as
-        :func:`~stiefelsync.io.read_constraints` reads it and report pages save it.
+        CSV files of points that must have one label and points that cannot, as
+        :func:`~stiefelsync.io.read_constraints` reads them and report pages save them.
     client
         A Dask client: tracks are found in groups of objects on its workers
         (:func:`~stiefelsync.distributed.synchronise`), with method "tracks" only.
@@ -172,9 +179,10 @@ def clean(
     add
         Whether matches are written that the original does not have. None: as usual for the format.
     pairs
-        A CSV file with the columns ``image_a,image_b,score``: probabilities by somebody else (Doppelgangers, a
-        retrieval system) that two images show the same place. Then the method is "tracks". Pairs that scores and third
-        images speak against are left out; those judged otherwise than scored are among the figures and on the page.
+        A CSV file with the columns ``image_a,image_b,score``: probabilities by somebody else
+        (Doppelgangers, a retrieval system) that two images show the same place. Then the method is
+        "tracks". Pairs that scores and third images speak against are left out; those judged
+        otherwise than scored are among the figures and on the page.
     drop_images, drop_pairs
         Names of images, and pairs of them, whose matches do not count and are not written.
     keep_tracks
@@ -191,8 +199,8 @@ def clean(
     Raises
     ------
     InputError
-        If something is wrong with the input, an option or an output; then nothing was written. Outputs and options are
-        checked before the work begins.
+        If something is wrong with the input, an option or an output; then nothing was written.
+        Outputs and options are checked before the work begins.
 
     Examples
     --------
@@ -206,12 +214,13 @@ def clean(
     (2, 1, 3)
     """
     began = time.perf_counter()
+    known_files = [constraints] if isinstance(constraints, str | os.PathLike) else list(constraints)
     if pairs is not None and method is None:
         method = BY_POSITIONS
     chosen = _chosen(DEFAULT if method is None else method, universe, options)
     route = plan_route(
         input, output, format=format, to=to, like=like, options=options, others=chosen.options,
-        outputs=[report, plot], reads=[images, start, pairs, constraints], force=force, answer=True,
+        outputs=[report, plot], reads=[images, start, pairs, *known_files], force=force, answer=True,
     )  # fmt: skip
     shown, drawn, photographs = (None if path is None else Path(path) for path in (report, plot, images))
     _check(shown, drawn, photographs)
@@ -226,7 +235,8 @@ def clean(
         if "prior" not in chosen.options:
             raise InputError(f"method {chosen.name!r} takes no scores of pairs; use method='tracks'", setting="method")
         given["prior"] = read_pair_scores(as_path(pairs), problem)
-    held = None if constraints is None else read_constraints(as_path(constraints), problem)
+    known = [read_constraints(as_path(name), problem) for name in known_files]
+    held = reduce(operator.or_, known) if known else None
     reason = Reason.ASKED
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given, held)
@@ -254,7 +264,17 @@ def clean(
             plotting.save_to(staged[drawn], plotting.overview(result, found))
         if shown is not None:
             notes = _notes(found, counts, written, route)
-            text = page.render(found, result, images=photographs, title=title, notes=notes, certificate=certificate)
+            asked = {
+                "method": method if isinstance(method, str) else None, "universe": universe, "format": format,
+                "to": to, "like": like, "start": start, "pairs": pairs, "keep_tracks": keep_tracks,
+                "seed": rng if rng else None,
+            }  # fmt: skip
+            lists = {"constraints": known_files, "drop_images": drop_images}
+            save, again = _corrected(route, asked | ({"drop_pairs": "FILE"} if drop_pairs else {}), lists, add, options)
+            text = page.render(
+                found, result, images=photographs, title=title, notes=notes, certificate=certificate, command=again,
+                save=save,
+            )  # fmt: skip
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     lost, advice, next_command = route.words(content.matchings, written, photographs)
     advice += _on_method(result, reason)
@@ -265,6 +285,34 @@ def clean(
         route.source, route.target, shown, drawn, result, found, counts, written, tuple(lost), certificate,
         tuple(advice), next_command, time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _corrected(
+    route: Route,
+    asked: Mapping[str, Any],
+    lists: Mapping[str, Sequence[Any]],
+    add: bool | None,
+    options: Mapping[str, Any],
+) -> tuple[str, str]:
+    """Return the name of the file that the page saves, and what to type to get the same answer, corrected by it."""
+    target = route.target.with_name(f"{route.target.stem}-corrected{route.target.suffix}")
+    before = {Path(name).name for name in lists["constraints"]}
+    save = next(
+        name for name in chain(["corrections.csv"], map("corrections-{}.csv".format, count(2))) if name not in before
+    )
+    words = ["stiefelsync", "sync", str(route.source), "-o", str(target)]
+    usual = {"universe": "auto"}
+    for name, value in asked.items():
+        if value is not None and value != usual.get(name):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    if add is not None:
+        words.append("--add" if add else "--no-add")
+    for name, several in lists.items():
+        for value in several:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for name, value in options.items():
+        words += ["--option", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+    return save, shlex.join([*words, "--constraints", save])
 
 
 def _on_method(result: Synchronisation, reason: Reason) -> list[str]:

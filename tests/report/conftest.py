@@ -12,6 +12,8 @@ from stiefelsync.datasets.cameras import CameraScene, camera_scene
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Outcome
 from stiefelsync.sync.result import Synchronisation
+from tests.report.browsers import browser as browser  # a fixture
+from tests.report.browsers import show as show  # another
 
 
 def solved(problem: Matchings, labels) -> Synchronisation:

@@ -95,12 +95,13 @@ def run(
         Path | None, typer.Option("--start", help="Earlier answer (.npz or .dataset) whose tracks to go on from.")
     ] = None,
     constraints: Annotated[
-        Path | None,
+        list[Path],
         typer.Option(
             "--constraints",
-            help="Points that must be one and points that cannot: CSV file, as report pages save it.",
+            metavar="FILE",
+            help="Points that must be one and points that cannot: CSV file, as report pages save it; may be repeated.",
         ),
-    ] = None,
+    ] = [],  # noqa: B006  typer copies it
     workers: Annotated[
         int | None,
         typer.Option("--workers", metavar="N", min=1, help="Find tracks in this many processes on this machine."),
@@ -141,7 +142,7 @@ def run(
             "before-verification": before_verification or None, "verify": verify or None,
             "universe": None if universe == "auto" else universe,
             "pairs": pairs, "drop-images": drop_images or None, "drop-pairs": drop_pairs, "keep-tracks": keep_tracks,
-            "columns": columns, "duplicates": duplicates, "constraints": constraints,
+            "columns": columns, "duplicates": duplicates, "constraints": constraints or None,
         }  # fmt: skip
         sync_days(
             inputs, output, options=parse_options(option, threshold=threshold), unused=unused, quiet=quiet, json=json,

@@ -98,19 +98,20 @@ def write_constraints(
             rows.writerows([kind, objects[a], points[a], objects[b], points[b]] for a, b in ends.tolist())
 
 
-def point_names(problem: Matchings) -> tuple[list[str], list[str]]:
-    """Return what files of constraints call the object and the point of every point; m texts each.
+def point_names(problem: Matchings, points: NDArray[np.int64] | None = None) -> tuple[list[str], list[str]]:
+    """Return what files of constraints call the object and the point of points, or of all; texts.
 
     Examples
     --------
     >>> point_names(Matchings.from_labels([0, 0, -1], [1, 2], names=["a", "b"]))
     (['a', 'b', 'b'], ['0', '0', '1'])
     """
-    records = problem.records
-    if records is not None:
+    chosen = np.arange(problem.n_points) if points is None else points
+    if problem.records is not None:
+        records = problem.records[chosen]
         return [records.sources[s] for s in records.source.tolist()], [str(one) for one in records.ids.tolist()]
-    names, owner = names_of(problem), problem.point_objects
-    within: NDArray[np.int64] = np.arange(problem.n_points) - problem.offsets[owner]
+    names, owner = names_of(problem), problem.point_objects[chosen]
+    within = chosen - problem.offsets[owner]
     return [names[i] for i in owner.tolist()], [str(p) for p in within.tolist()]
 
 

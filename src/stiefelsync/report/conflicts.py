@@ -11,7 +11,7 @@ import numpy as np
 from stiefelsync.matching.difference import Difference
 from stiefelsync.report.viewer import frame
 
-__all__ = ["Conflict", "describe", "worst_conflicts"]
+__all__ = ["Conflict", "describe", "spots_of", "worst_conflicts"]
 
 MAX_COLUMNS = 12  # a conflict among at most this many objects has one column for each
 THUMB = 80  # side of the square that a point's place is drawn in, as the page's style has it
@@ -103,7 +103,7 @@ def describe(
         Point → data URI of the picture around it, where there is one.
     """
     owner = found.input.point_objects
-    spots = _spots(found, [p for one in listed for row in (*one.tracks, one.alone) for p in row])
+    spots = spots_of(found, [p for one in listed for row in (*one.tracks, one.alone) for p in row])
     described = []
     for one in listed:
         owners = owner[[p for row in (*one.tracks, one.alone) for p in row]].tolist()
@@ -132,7 +132,7 @@ def describe(
     return described
 
 
-def _spots(found: Difference, points: Sequence[int]) -> dict[int, dict[str, Any]]:
+def spots_of(found: Difference, points: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Return for every point its number within its object and, where it is known, where it lies."""
     problem, frames = found.input, {}
     spots: dict[int, dict[str, Any]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,9 @@ def report_files(
             " the matches before synchronisation are named first: were they swapped?",
             stacklevel=2,
         )
-    text = render(found, images=None if images is None else Path(images), title=title)
+    corrected = old.with_name(f"{old.stem}-corrected{old.suffix}")
+    command = shlex.join(["stiefelsync", "sync", str(old), "-o", str(corrected), "--constraints", "corrections.csv"])
+    text = render(found, images=None if images is None else Path(images), title=title, command=command)
     with replacing(target, force=force) as temporary:
         temporary.write_bytes(text.encode("utf-8", "replace"))
     return target

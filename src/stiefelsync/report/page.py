@@ -19,6 +19,8 @@ from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.report.conflicts import Conflict, describe, worst_conflicts
+from stiefelsync.report.corrections import Checked, tracks_to_check
+from stiefelsync.report.corrections import cards as corrected_cards
 from stiefelsync.report.counts import match_matrix, per_object, track_bins
 from stiefelsync.report.summary import cards, facts, lead
 from stiefelsync.report.viewer import PairTable, choose_pairs, encode, pack_objects, pack_pairs
@@ -140,6 +142,8 @@ def render(
     title: str | None = None,
     max_pairs: int = 200,
     notes: Sequence[str] = (),
+    command: str | None = None,
+    save: str = "corrections.csv",
 ) -> str:
     """Return the page of :func:`write_report` as text.
 
@@ -154,6 +158,10 @@ def render(
         Whether the page says how far the objective is from its upper bound, which may take as long as solving.
     notes
         Sentences for the top of the summary.
+    command
+        What to type to apply corrections.
+    save
+        Name of the file that the page saves them in.
 
     Examples
     --------
@@ -165,9 +173,11 @@ def render(
     names = found.input.names or [str(i) for i in range(found.input.n_objects)]
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
+    sure = result.point_confidence if result is not None and result.outcome.labels is not None else None
+    checked = tracks_to_check(found, worst, sure)
     pictures, missing = None, list[str]()
     if images is not None:
-        pictures, missing = _pictures(found, worst, table.objects[table.embedded], images)
+        pictures, missing = _pictures(found, worst, checked, table.objects[table.embedded], images)
     noun = "image" if pictures and (pictures.sizes or found.input.coordinates is None) else "object"
     rendered: str = _template().render(
         title=title or "Before and after synchronisation",
@@ -184,6 +194,9 @@ def render(
         max_rows=MAX_ROWS,
         conflicts=describe(found, worst, names, pictures.patches if pictures else {}),
         open_conflicts=OPEN_CONFLICTS,
+        checked=corrected_cards(found, checked, names, pictures.patches if pictures else {}),
+        command=command or f"stiefelsync sync MATCHES -o CORRECTED --constraints {save}",
+        save=save,
         has_confidence=confidence is not None,
         left_out=[[names[i], names[j]] for i, j in table.objects[~table.embedded].tolist()],
         n_pairs=len(table.objects),
@@ -213,7 +226,9 @@ def _data(
     }
 
 
-def _pictures(found: Difference, worst: Sequence[Conflict], pairs: Any, folder: Path) -> tuple[Pictures, list[str]]:
+def _pictures(
+    found: Difference, worst: Sequence[Conflict], checked: Sequence[Checked], pairs: Any, folder: Path
+) -> tuple[Pictures, list[str]]:
     """Take the pictures the page needs, and say which are missing."""
     names = found.input.names
     if names is None:
@@ -224,6 +239,7 @@ def _pictures(found: Difference, worst: Sequence[Conflict], pairs: Any, folder: 
     if found.input.coordinates is None:
         return Pictures({}, {}, {}), ["The photographs are not shown: these points have no coordinates."]
     points = {p for one in worst for row in (*one.tracks, one.alone) for p in row}
+    points |= {p for one in checked for p in one.points}
     pictures = take_pictures(
         located,
         dict.fromkeys(pairs.ravel().tolist()),
@@ -270,10 +286,11 @@ def _template() -> Any:
         from markupsafe import Markup  # comes with jinja2
     except ImportError as error:
         raise MissingExtraError("a report", "jinja2", "report") from error
-    page, script, style = (
-        files("stiefelsync.report").joinpath(f"report.{ending}").read_text(encoding="utf-8")
-        for ending in ("html.j2", "js", "css")
+    page, script, more_script, style, more_style = (
+        files("stiefelsync.report").joinpath(name).read_text(encoding="utf-8")
+        for name in ("report.html.j2", "report.js", "corrections.js", "report.css", "corrections.css")
     )
+    script, style = f"{script}\n{more_script}", f"{style}\n{more_style}"
 
     def shown(value: Any) -> Any:
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

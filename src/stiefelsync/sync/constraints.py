@@ -21,7 +21,7 @@ from stiefelsync.matching.graph import connected, numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.outcome import Record
 
-__all__ = ["Constrained", "Constraints", "constrain"]
+__all__ = ["Constrained", "Constraints", "constrain", "owners"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -413,15 +413,29 @@ def constrain(problem: Matchings, constraints: Constraints) -> Constrained:
     [2, 1, 3, 3]
     """
     points, unit, apart = _units(problem, constraints)
-    owner = problem.point_objects.astype(np.int64)
-    if problem.records is not None:
-        source = problem.records.apart
-        owner = np.where(source >= 0, problem.n_objects + source, owner)
+    owner = owners(problem)
     width = int(owner.max(initial=-1)) + 1
     key = np.sort(unit * width + owner[points])
     if (key[1:] == key[:-1]).any() or (apart[:, 0] == apart[:, 1]).any():
         raise InputError(_contradiction(problem, constraints, points, unit, owner))
     return Constrained(problem, owner, points, unit, apart)
+
+
+def owners(problem: Matchings) -> Ints:
+    """Return the owner of every point, of whom a track has one point at most; shape (m,).
+
+    It is the object, or the source of records that holds everything once.
+
+    Examples
+    --------
+    >>> owners(Matchings.from_labels([0, 1, 0], [2, 1])).tolist()
+    [0, 0, 1]
+    """
+    owner = problem.point_objects.astype(np.int64)
+    if problem.records is None:
+        return owner
+    source = problem.records.apart
+    return np.where(source >= 0, problem.n_objects + source, owner)
 
 
 def _units(problem: Matchings, constraints: Constraints) -> tuple[Ints, Ints, Ints]:
