@@ -29,7 +29,7 @@ def test_the_answer_holds_what_the_file_says(tmp_path):
 
 
 def test_contradictions_are_bad_input(tmp_path):
-    io.write(Matchings.from_labels([0, 1, 0], [2, 1], names=["a", "b"]), tmp_path / "matches.csv")
+    io.write(Matchings.from_labels([0, 1, 0, 1], [2, 2], names=["a", "b"]), tmp_path / "matches.csv")
     (tmp_path / "known.csv").write_text(HEAD + "must,a,0,b,0\nmust,b,0,a,1\n")
     done = sync(tmp_path, "--constraints", "known.csv")
     assert done.returncode == 2
