@@ -20,6 +20,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.registration.candidates import Candidates
 from stiefelsync.registration.compare import Compared, compare_sessions
 from stiefelsync.registration.confidence import confidences
+from stiefelsync.registration.decide import GREEDY, greedy, weighed
 from stiefelsync.registration.judgement import Judgement, judge
 from stiefelsync.registration.session import Session
 from stiefelsync.registration.table import CellTable, stacked, table_of
@@ -28,8 +29,9 @@ from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["Followed", "follow", "follow_sessions", "follow_units", "is_followed", "read_followed"]
 
-CELLS, UNITS = 0.3, 0.5  # thresholds
+THRESHOLD = 0.3
 METHOD = "tracks"
+WEIGHED = "tracks and greedy joins, weighed"
 OPTIONS = ("threshold", "max_distance", "window", "plane", "iscell", "sessions")
 Progress = Callable[[int, int], object]
 
@@ -132,10 +134,10 @@ def _registrations(compared: Compared) -> list[dict[str, Any]]:
 def follow_sessions(
     planes: Sequence[Sequence[Session]],
     *,
-    threshold: float = CELLS,
+    threshold: float = THRESHOLD,
     max_distance: float | None = None,
     window: int | None = None,
-    method: str = METHOD,
+    method: str | None = None,
     progress: Progress | None = None,
 ) -> Followed:
     """Follow cells over sessions: lay these over each other, tell which near cells are one, and make it consistent.
@@ -150,7 +152,8 @@ def follow_sessions(
     max_distance, window, progress
         As for :func:`~stiefelsync.registration.compare_sessions`.
     method
-        Of :func:`~stiefelsync.synchronise`.
+        Of :func:`~stiefelsync.synchronise`. By default the tracks of method "tracks" are weighed against greedy joins
+        (:func:`~stiefelsync.registration.weighed`), part by part, and places less sure than .6 are left out.
 
     Examples
     --------
@@ -167,7 +170,9 @@ def follow_sessions(
         compared = compare_sessions(sessions, max_distance=max_distance, window=window, progress=told)
         spent["registration"] += time.perf_counter() - begun
         begun = time.perf_counter()
-        labels = _labels(compared.candidates.matchings(threshold), method)
+        labels = _labels(compared.candidates.matchings(threshold), METHOD if method is None else method)
+        if method is None:
+            labels = weighed(compared.candidates, [labels, greedy(compared.candidates, max(threshold, GREEDY))])
         trust = confidences(compared.candidates, labels)
         parts.append(Part(compared.candidates, labels, judge(compared.candidates, labels), compared))
         first = sessions[0]
@@ -178,14 +183,14 @@ def follow_sessions(
         about: dict[str, Any] = {"plane": first.plane, "base": first.base, "source": first.source}
         tables.append(table_of(labels, [s.name for s in sessions], numbers, trust, totals=totals, **about))
         spent["synchronisation"] += time.perf_counter() - begun
-    return Followed(stacked(tables), tuple(parts), "cells", threshold, method, spent)
+    return Followed(stacked(tables), tuple(parts), "cells", threshold, WEIGHED if method is None else method, spent)
 
 
 def _shifted(progress: Progress, number: int, count: int) -> Progress:
     return lambda done, n: progress(number * n + done, count * n)
 
 
-def follow_units(units: Units, *, threshold: float = UNITS, method: str = METHOD) -> Followed:
+def follow_units(units: Units, *, threshold: float = THRESHOLD, method: str = METHOD) -> Followed:
     """Follow units over recordings, from the probabilities that pairs of them are one neuron.
 
     Parameters
@@ -206,7 +211,8 @@ def follow_units(units: Units, *, threshold: float = UNITS, method: str = METHOD
     begun = time.perf_counter()
     candidates = units.candidates
     labels = _labels(candidates.matchings(threshold), method)
-    table = table_of(labels, candidates.names, units.numbers, confidences(candidates, labels), source="units")
+    trust = confidences(candidates, labels, kind="units")
+    table = table_of(labels, candidates.names, units.numbers, trust, source="units")
     part = Part(candidates, labels, judge(candidates, labels))
     spent = {"synchronisation": time.perf_counter() - begun}
     return Followed(table, (part,), "units", threshold, method, spent)
@@ -277,7 +283,7 @@ def follow(
     method: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
-    threshold: float | None = None,
+    threshold: float = THRESHOLD,
     max_distance: float | None = None,
     window: int | None = None,
     plane: int | None = None,
@@ -298,7 +304,7 @@ def follow(
     report, title
         Web page to write, with the worst cells first, and its headline.
     method, threshold, max_distance, window
-        As for :func:`follow_sessions`; the threshold is .3 for cells and .5 for units.
+        As for :func:`follow_sessions` and :func:`follow_units`.
     plane, iscell
         As for :func:`stiefelsync.io.cells.read_sessions`.
     sessions
@@ -325,17 +331,15 @@ def follow(
     found = read_followed(inputs, plane=plane, iscell=None if iscell is True else iscell, sessions=sessions)
     known = None if wanted is None else table_format(wanted, to, units=isinstance(found, Units))
     reading = time.perf_counter() - begun
-    options = {"method": METHOD if method is None else method}
     if isinstance(found, Units):
         for name, value in (("max_distance", max_distance), ("window", window)):
             if value is not None:
                 raise InputError(f"{name}= is for cells; leave it out for units", setting=name)
-        done = follow_units(found, threshold=UNITS if threshold is None else threshold, **options)
+        done = follow_units(found, threshold=threshold, method=METHOD if method is None else method)
     else:
         done = follow_sessions(
-            found, threshold=CELLS if threshold is None else threshold, max_distance=max_distance, window=window,
-            progress=progress, **options,
-        )  # fmt: skip
+            found, threshold=threshold, max_distance=max_distance, window=window, progress=progress, method=method
+        )
     begun = time.perf_counter()
     with outputs(wanted, page, reads=inputs, force=force) as staged:
         if wanted is not None and known is not None:

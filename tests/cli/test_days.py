@@ -29,7 +29,7 @@ def test_sync_writes_a_table_and_a_page(run, mouse, tmp_path):
 def test_figures_are_json(run, mouse, tmp_path):
     told = json.loads(run("sync", *mouse, "-o", tmp_path / "cells.csv", "--json").stdout)
     assert told["sessions"] == ["day01", "day02", "day03", "day04"]
-    assert told["method"] == "tracks"
+    assert told["method"] == "tracks and greedy joins, weighed"
     assert told["planes"][0]["doubled"] == 0
     assert len(told["planes"][0]["registrations"]) == 6
 

@@ -19,9 +19,11 @@ from stiefelsync.registration import (
     compare_sessions,
     confidences,
     fit_sameness,
+    greedy,
     judge,
     stacked,
     table_of,
+    weighed,
 )
 from stiefelsync.registration.align import Views, align, turn
 from stiefelsync.registration.judgement import transitivity
@@ -73,6 +75,53 @@ def test_confidence_promises_what_it_keeps(week):
         track = labels == labels[i]
         right.append(truth[i] >= 0 and 2 * np.count_nonzero(track & (truth == truth[i])) > np.count_nonzero(track))
     assert abs(np.mean(right) - places[known].mean()) < 0.03
+
+
+def line(*p):
+    """Candidates of three objects of one point each, with the probabilities of pairs (0, 1), (0, 2), (1, 2)."""
+    ends = np.array([[0, 1], [0, 2], [1, 2]])[: len(p)]
+    return Candidates(np.array([1, 1, 1]), ends, np.array(p), ("a", "b", "c"))
+
+
+def test_greedy_joins_take_the_most_probable_first_and_no_object_twice():
+    ends, p = np.array([[0, 2], [1, 2], [0, 3], [1, 3]]), np.array([0.9, 0.95, 0.99, 0.2])
+    found = Candidates(np.array([2, 1, 1]), ends, p, ("a", "b", "c"))
+    assert greedy(found).tolist() == [0, 1, 1, 0]
+    assert greedy(found, 0.97).tolist() == [0, -1, -1, 0]
+    assert greedy(line(0.1, 0.2, 0.3)).tolist() == [-1, -1, -1]
+
+
+def test_greedy_joins_are_those_of_a_literal_loop():
+    rng = np.random.default_rng(3)
+    sizes, p = np.array([6, 7, 5, 6]), []
+    objects = np.repeat(np.arange(4), sizes)
+    ends = np.argwhere(np.triu(objects[:, None] != objects, 1))
+    p = rng.random(len(ends))
+    found = greedy(Candidates(sizes, ends, p, tuple("abcd")), 0.4)
+    tracks = [{i} for i in range(24)]
+    for t in np.argsort(-p):
+        one, other = (next(of for of in tracks if end in of) for end in ends[t])
+        if p[t] > 0.4 and one is not other and not set(objects[list(one)]) & set(objects[list(other)]):
+            tracks = [of for of in tracks if of is not one and of is not other] + [one | other]
+    kept = {frozenset(of) for of in tracks if len(of) > 1}
+    assert {frozenset(np.flatnonzero(found == label).tolist()) for label in range(found.max() + 1)} == kept
+
+
+def test_of_two_answers_the_better_part_is_taken():
+    both = Candidates(
+        np.array([2, 2, 2]), np.array([[0, 2], [0, 4], [2, 4], [1, 3], [1, 5], [3, 5]]),
+        np.array([0.99, 0.99, 0.99, 0.98, 0.98, 0.98]), ("a", "b", "c"),
+    )  # fmt: skip
+    first, second = np.array([0, -1, 0, -1, 0, -1]), np.array([0, 1, -1, 1, 0, 1])
+    assert weighed(both, [first, second]).tolist() == [0, 1, 0, 1, 0, 1]
+    assert weighed(both, [np.full(6, -1)]).tolist() == [-1] * 6
+
+
+def test_places_that_are_hardly_sure_are_left_out():
+    ends = np.array([[0, 9], [0, 18], [9, 18]])
+    found = Candidates(np.array([9, 9, 9]), ends, np.array([0.99, 0.05, 0.05]), ("a", "b", "c"))
+    labels = np.where(np.isin(np.arange(27), [0, 9, 18]), 0, -1)  # and many that are alone
+    assert np.flatnonzero(weighed(found, [labels]) == 0).tolist() == [0, 9]
 
 
 @pytest.mark.parametrize("angle", [-9.0, 0.0, 4.0, 10.0])

@@ -4,6 +4,7 @@ from stiefelsync.registration.align import Alignment
 from stiefelsync.registration.candidates import Candidates
 from stiefelsync.registration.compare import Compared, compare_sessions
 from stiefelsync.registration.confidence import Trust, confidences
+from stiefelsync.registration.decide import greedy, weighed
 from stiefelsync.registration.judgement import Judgement, judge
 from stiefelsync.registration.mixture import Sameness, fit_sameness
 from stiefelsync.registration.scores import candidates_of_matrix
@@ -23,7 +24,9 @@ __all__ = [
     "compare_sessions",
     "confidences",
     "fit_sameness",
+    "greedy",
     "judge",
     "stacked",
     "table_of",
+    "weighed",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,28 +10,48 @@ from scipy import special
 
 from stiefelsync.registration.candidates import Candidates
 
-__all__ = ["Trust", "confidences"]
+__all__ = ["Evidence", "Kind", "Trust", "confidences", "evidence"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Kind = Literal["cells", "units"]
 
-# Coefficients of the log-odds that a place is right, fitted once on simulated sessions of three difficulties, of 4, 7
-# and 12 days and 150 and 280 cells (`benchmarks/sessions.py --fit`, seeds 300 to 311; no other seeds are among them).
-# Probabilities of the pairs of a place are not independent: a bad footprint is bad in all of them. So their log-odds
-# are averaged, not added, and what they say grows with the logarithm of their number only.
-LOG_ODDS = {
-    "constant": -0.059,
-    "mean log-odds": 0.731,
-    "mean log-odds × log others": 0.195,
-    "log others": -0.209,
-    "mean probability": -0.736,
-    "best outside": -1.752,
-    "log share alone": -0.677,
-    "log-odds of all tracks": -0.211,
-    "share of sessions": 3.226,
-    "only two": -1.721,
+# Coefficients of the log-odds that a place is right, fitted once on simulated days and recordings
+# (`python -m benchmarks.place_confidence --fit`, seeds 300 to 311; no other seeds are among them). Probabilities of the
+# pairs of a place are not independent: a bad footprint is bad in all of them. So their log-odds are averaged, not
+# added, and what they say grows with the logarithm of their number only.
+LOG_ODDS: dict[Kind, dict[str, float]] = {
+    "cells": {
+        "constant": 1.945,
+        "mean log-odds": 0.298,
+        "mean log-odds × log others": 0.202,
+        "log others": 0.502,
+        "mean probability": 1.061,
+        "best log-odds": 0.226,
+        "best outside": -1.85,
+        "log share alone": -0.683,
+        "log-odds of all tracks": -0.294,
+        "share of sessions": 0.583,
+        "log sessions": -1.362,
+        "only two": -0.888,
+    },
+    "units": {
+        "constant": 4.26,
+        "mean log-odds": 0.244,
+        "mean log-odds × log others": 0.07,
+        "log others": 0.026,
+        "mean probability": 1.991,
+        "best log-odds": 0.117,
+        "best outside": -3.837,
+        "log share alone": -0.342,
+        "log-odds of all tracks": 0.029,
+        "share of sessions": -3.777,
+        "log sessions": 0.27,
+        "only two": -1.181,
+    },
 }
-MOST = 4.0  # log-odds of a pair beyond this say no more
+MOST = 4.0  # log-odds of a pair beyond this say no more, but for the best pair of a place
+MOST_OF_BEST = 7.0
 
 
 class Trust(NamedTuple):
@@ -50,7 +70,22 @@ class Trust(NamedTuple):
     tracks: Floats
 
 
-def confidences(candidates: Candidates, labels: Ints) -> Trust:
+class Evidence(NamedTuple):
+    """What the probabilities of all pairs say about the places of an answer.
+
+    Attributes
+    ----------
+    placed : (m,) bool
+        Whether a point shares its track with others.
+    terms : dict of str to (m,)
+        Figures, under the names of `LOG_ODDS`.
+    """
+
+    placed: NDArray[np.bool_]
+    terms: dict[str, Floats]
+
+
+def confidences(candidates: Candidates, labels: Ints, *, kind: Kind = "cells") -> Trust:
     """Return how probably every place is right, from the probabilities of its pairs.
 
     A place is right if it is the same cell as most of its track, and at least one other place of it is, too.
@@ -59,13 +94,15 @@ def confidences(candidates: Candidates, labels: Ints) -> Trust:
     ----------
     labels : (m,) int
         Track of every point, -1 for none.
+    kind : {"cells", "units"}
+        Whose coefficients to use.
 
     Notes
     -----
-    O(m + candidates). The log-odds are linear in the mean log-odds of the pairs with the other places of the track, in
-    their number, in the most probable pair outside, in the share of sessions in which the track has a place, and in
-    how sure the whole table is. On simulated sessions that it was not fitted to, it keeps what it promises within .05
-    in every tenth (`benchmarks/sessions.py`).
+    O(m + candidates). The log-odds are linear in the mean log-odds of the pairs with the other places of the track
+    and in the best of these pairs, in their number, in the most probable pair outside, in the share of sessions in
+    which the track has a place, in the number of sessions, and in how sure the whole table is. How well this keeps
+    what it promises on simulated days that it was not fitted to, `python -m benchmarks.place_confidence` tells.
 
     Examples
     --------
@@ -74,14 +111,32 @@ def confidences(candidates: Candidates, labels: Ints) -> Trust:
     True
     """
     labels = np.asarray(labels, dtype=np.int64)
-    m, k = len(labels), len(candidates.sizes)
     n_tracks = int(labels.max(initial=-1)) + 1
+    placed, terms = evidence(candidates, labels)
+    if not placed.any():
+        return Trust(np.full(len(labels), np.nan), np.full(n_tracks, np.nan))
+    total = sum(weight * terms[name] for name, weight in LOG_ODDS[kind].items())
+    places = np.where(placed, special.expit(total), np.nan)
+    held = np.bincount(labels[placed], minlength=n_tracks)
+    sums = np.bincount(labels[placed], places[placed], n_tracks)
+    tracks = np.divide(sums, held, out=np.full(n_tracks, np.nan), where=held > 0)
+    return Trust(places, tracks)
+
+
+def evidence(candidates: Candidates, labels: Ints) -> Evidence:
+    """Return what speaks for and against every place of an answer.
+
+    Examples
+    --------
+    >>> found = Candidates(np.array([1, 1, 1]), np.array([[0, 1], [1, 2]]), np.full(2, 0.9), ("a", "b", "c"))
+    >>> evidence(found, np.array([0, 0, -1])).terms["best outside"].tolist()
+    [0.0, 0.9, 0.9]
+    """
+    m, k = len(labels), len(candidates.sizes)
     at = np.maximum(labels, 0)
-    held = np.bincount(labels[labels >= 0], minlength=max(n_tracks, 1))
+    held = np.bincount(labels[labels >= 0], minlength=1)
     size = np.where(labels >= 0, held[at], 1)
     placed = (labels >= 0) & (size > 1)
-    if not placed.any():
-        return Trust(np.full(m, np.nan), np.full(n_tracks, np.nan))
     others = np.maximum(size - 1, 1)
     (a, b), p = candidates.ends.T, candidates.p
     inside = (labels[a] == labels[b]) & (labels[a] >= 0)
@@ -90,28 +145,30 @@ def confidences(candidates: Candidates, labels: Ints) -> Trust:
         one, other = (np.bincount(end[inside], values[inside], m) for end in (a, b))
         return np.asarray(one + other, dtype=np.float64)
 
-    log_odds = np.clip(special.logit(np.clip(p, 1e-6, 1 - 1e-6)), -MOST, MOST)
+    def largest(values: Floats, of: NDArray[np.bool_], least: float) -> Floats:
+        most = np.full(m, least)
+        np.maximum.at(most, a[of], values[of])
+        np.maximum.at(most, b[of], values[of])
+        return most
+
+    log_odds = special.logit(np.clip(p, 1e-6, 1 - 1e-6))
     mean_p = gathered(p) / others
     # Pairs that are no candidates at all speak against the place as strongly as any.
     absent = others - gathered(np.ones(len(p)))
-    mean = (gathered(log_odds) - MOST * np.where(placed, absent, 0)) / others
-    outside = np.zeros(m)
-    np.maximum.at(outside, a[~inside], p[~inside])
-    np.maximum.at(outside, b[~inside], p[~inside])
-    sure = special.logit(np.clip(mean_p[placed].mean(), 0.01, 0.99))
+    mean = (gathered(np.clip(log_odds, -MOST, MOST)) - MOST * np.where(placed, absent, 0)) / others
+    sure = special.logit(np.clip(mean_p[placed].mean() if placed.any() else 0.5, 0.01, 0.99))
     terms = {
         "constant": np.ones(m),
         "mean log-odds": mean,
         "mean log-odds × log others": mean * np.log(others),
         "log others": np.log(others),
         "mean probability": mean_p,
-        "best outside": outside,
+        "best log-odds": largest(np.clip(log_odds, -MOST, MOST_OF_BEST), inside, -MOST),
+        "best outside": largest(p, ~inside, 0.0),
         "log share alone": np.full(m, np.log(np.mean(size == 1) + 0.02)),
         "log-odds of all tracks": np.full(m, sure),
         "share of sessions": size / k,
+        "log sessions": np.full(m, np.log(k)),
         "only two": (others == 1).astype(np.float64),
     }
-    total = sum(LOG_ODDS[name] * value for name, value in terms.items())
-    places = np.where(placed, special.expit(total), np.nan)
-    tracks = np.bincount(at[placed], places[placed], max(n_tracks, 1)) / np.maximum(held, 1)
-    return Trust(places, np.where(held > 1, tracks, np.nan)[:n_tracks])
+    return Evidence(placed, terms)

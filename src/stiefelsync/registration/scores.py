@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from stiefelsync.errors import InputError
 from stiefelsync.registration.candidates import Candidates
@@ -13,12 +14,15 @@ from stiefelsync.registration.candidates import Candidates
 __all__ = ["candidates_of_matrix"]
 
 LEAST = 0.01  # pairs less probable than this are forgotten
+EDGE = 1e-3  # probabilities nearer to 0 and 1 count as this near
 
 
 def candidates_of_matrix(
     p: ArrayLike, session: ArrayLike, names: Sequence[str] | None = None
 ) -> tuple[Candidates, NDArray[np.int64]]:
-    """Return the pairs of units of different sessions, each with the mean of its two probabilities.
+    """Return the pairs of units of different sessions, each with one probability from its two.
+
+    The log-odds of the two are averaged: where one direction excludes a pair, the other does not make it likely.
 
     Parameters
     ----------
@@ -39,8 +43,8 @@ def candidates_of_matrix(
     Examples
     --------
     >>> found, order = candidates_of_matrix([[1, 0.9, 0.2], [0.7, 1, 0], [0.2, 0, 1]], [1, 0, 1])
-    >>> found.p.tolist(), order.tolist()
-    ([0.8], [1, 0, 2])
+    >>> found.p.round(2).tolist(), order.tolist()
+    ([0.82], [1, 0, 2])
     """
     table, owners = np.asarray(p), np.asarray(session).ravel()
     if table.ndim != 2 or table.shape[0] != table.shape[1] or table.dtype.kind not in "fiub":
@@ -58,11 +62,18 @@ def candidates_of_matrix(
     for i in range(len(sizes)):
         for j in range(i + 1, len(sizes)):
             # One block at a time, so that nothing of the size of the matrix is made.
-            block = (table[np.ix_(rows[i], rows[j])].astype(np.float64) + table[np.ix_(rows[j], rows[i])].T) / 2
-            if not np.isfinite(block).all() or block.min(initial=0) < 0 or block.max(initial=0) > 1:
-                raise InputError("the scores must be probabilities from 0 to 1; turn others into such first")
+            there = table[np.ix_(rows[i], rows[j])].astype(np.float64)
+            back = table[np.ix_(rows[j], rows[i])].T.astype(np.float64)
+            for half in (there, back):
+                if not np.isfinite(half).all() or half.min(initial=0) < 0 or half.max(initial=0) > 1:
+                    raise InputError("the scores must be probabilities from 0 to 1; turn others into such first")
+            block = special.expit((_log_odds(there) + _log_odds(back)) / 2)
             a, b = np.nonzero(block > LEAST)
             ends.append(np.stack([a + starts[i], b + starts[j]], axis=1))
             values.append(block[a, b])
     called = tuple(map(str, different.tolist())) if names is None else tuple(names)
     return Candidates(sizes, np.concatenate(ends), np.concatenate(values), called), order
+
+
+def _log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(special.logit(np.clip(p, EDGE, 1 - EDGE)))
