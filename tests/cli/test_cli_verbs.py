@@ -122,6 +122,9 @@ def test_sync_writes_a_consistent_file_and_says_what_changed(run, document, prob
     assert document("inspect", out)["cycle_error"] == 0
     assert hashlib.sha256(problem.read_bytes()).hexdigest() == digest
     table = run("sync", problem, "-o", out, "--universe", 12, "--seed", 1, "--force").stdout
+    assert f"{before.n_matches:,} → {after.n_matches:,}, {after.n_matches - common:,} of them added" in table
+    assert f"{common:,} kept" not in table
+    table = run("sync", problem, "-o", out, "--universe", 12, "--seed", 1, "--force", "--verbose").stdout
     assert f"{common:,} kept" in table
     assert "s in all" in table
     assert "gap" not in table

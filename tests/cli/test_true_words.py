@@ -74,7 +74,13 @@ def test_every_sentence_is_true(name: str, run: Any, document: Any, data_dir: Pa
     assert line(said, "result") == (
         f"consistent: {removed:,} matches ({100 * removed / problem.n_matches:.1f} %) had to go"
     )
-    assert numbers(line(said, "matches"))[:4] == [problem.n_matches, left.n_matches, left.n_matches, removed]
+    assert numbers(line(said, "matches")) == [problem.n_matches, left.n_matches]
+    full = line(said, "in full")
+    assert numbers(full) == [left.n_matches, removed, synced["matches_added"]]
+    assert "would follow" in full
+    assert not synced["added_written"]
+    with_them = document("sync", source, "-o", tmp_path / "more.db", "--add")
+    assert with_them["matches_after"] == left.n_matches + synced["matches_added"]
     reasons = line(said, "decided").split("matches removed: ")[1].split(";")[0]
     assert sum(numbers(reasons)) == removed
 

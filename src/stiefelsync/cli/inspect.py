@@ -34,8 +34,8 @@ from stiefelsync.io.dispatch import reader_of
 __all__ = ["run"]
 
 FINDING = 1  # the exit code where something was found
-_BRIEF = ("matches", "dropped", "conflicts", "wrong matches", "doubtful")
-"""What is told without --verbose, if there is something to tell."""
+_BRIEF = ("matches", "dropped", "conflicts", "doubtful")
+"""What is told without --verbose, if there is something to tell; without positions the share of wrong matches."""
 
 
 def run(
@@ -87,11 +87,11 @@ def run(
         told = {"worth": found.worth, "advice": advised, "max_conflicts": max_conflicts, "exceeded": exceeded}
         show_json({"input": str(input), **asdict(found), **told})
     elif not quiet:
-        taken = {"time": f"{number(time.perf_counter() - began, 2)} s in all"}
-        lines = _lines(found)
+        lines, taken = _lines(found), number(time.perf_counter() - began, 2)
         if not verbose:
-            lines = {name: lines[name] for name in _BRIEF if name in lines}
-        show(facts(str(input), {"worth it": found.worth} | lines | taken), *advice(advised, ctx))
+            brief = _BRIEF if "doubtful" in lines else (*_BRIEF, "wrong matches")
+            lines = {name: lines[name] for name in brief if name in lines}
+        show(facts(f"{input}, {taken} s in all", {"worth it": found.worth} | lines), *advice(advised, ctx))
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,8 +45,9 @@ from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["run"]
 
-_DETAILS = ("decided", "universe", "method")
+_DETAILS = ("in full", "decided", "universe", "method")
 """What is told with --verbose only."""
+_MAX_PAIRS = 3
 
 
 def run(
@@ -208,14 +210,15 @@ def _lines(done: Cleaned) -> dict[str, str]:
         )
     if written is not None and written.moved:
         lines["positions"] = f"{counted(written.moved, 'keypoint')} moved off the grid"
-    more = "added" if counts.adds else "more would follow (--add)"
-    lines["matches"] = (
-        f"{number(counts.before)} → {number(counts.after)}: {number(counts.kept)} kept, "
-        f"{number(counts.removed)} removed, {number(counts.added)} {more}"
-    )
+    more = "added" if counts.adds else "more would follow from the tracks, which --add writes, too"
+    added = f", {number(counts.added)} of them added" if counts.adds and counts.added else ""
+    lines["matches"] = f"{number(counts.before)} → {number(counts.after)}{added}"
+    lines["in full"] = f"{number(counts.kept)} kept, {number(counts.removed)} removed, {number(counts.added)} {more}"
     lines["tracks"] = (
         f"{number(figures['tracks'])}; {told}" if figures["consistent"] else f"none: not cycle-consistent; {told}"
     )
+    if "disputed_pairs" in figures:
+        lines["pairs"] = _disputed(figures)
     if "rules" in figures:
         lines["decided"] = figures["rules"]
     lines["universe"] = number(result.universe_size) + ("" if result.estimate is None else " (estimated)")
@@ -248,6 +251,16 @@ def _verdict(done: Cleaned) -> str:
     if counts.conflicts_after:
         return f"{gone}; {counted(counts.conflicts_after, 'conflict')} left"
     return f"consistent: {gone}"
+
+
+def _disputed(figures: Mapping[str, Any]) -> str:
+    """Say how many pairs scores and third images speak against, and of which ones they make different things."""
+    disputed = figures["disputed_pairs"]
+    told = f"{number(len(figures['pairs_left_out']))} left out, {number(len(disputed))} judged otherwise than scored"
+    # The farther apart the two probabilities, the sooner it is told.
+    worst = sorted(disputed, key=lambda pair: -abs(pair[2] - pair[3]))[:_MAX_PAIRS]
+    shown = ", ".join(f"{a} – {b} ({given:.2f}, now {found:.2f})" for a, b, given, found in worst)
+    return told + (f": {shown}" if shown else "") + (" …" if len(disputed) > _MAX_PAIRS else "")
 
 
 def _records(result: Synchronisation) -> str:

@@ -71,9 +71,11 @@ def facts(
     matches = figures.get("matches_by_rule", {})
     if unlike := matches.get("unsupported", 0):
         doubtful, copies = matches.get("doubtful", 0), matches.get("copies", 0)
-        others = f"{found.counts.removed - unlike - doubtful - copies:,} contradict the tracks"
+        scored = matches.get("scored", 0)
+        others = f"{found.counts.removed - unlike - doubtful - copies - scored:,} contradict the tracks"
         third = f", {doubtful:,} are doubtful" if doubtful else ""
         third += f", {copies:,} lead to another copy of a keypoint" if copies else ""
+        third += f", {scored:,} are of pairs that scores speak against" if scored else ""
         listed.append(("Removed", f"{unlike:,} move unlike their neighbours, {others}{third}"))
     if hopeless := figures.get("hopeless_pairs"):
         listed.append(("Pairs doubtful as a whole", ", ".join(f"{a} – {b}" for a, b in hopeless)))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import logit
+from typer.testing import CliRunner
 
 from stiefelsync import Matchings, clean, datasets, io, score, synchronise
+from stiefelsync.cli.app import app
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.pair_scores import read_pair_scores
 from stiefelsync.sync.tracks.scored_pairs import prior_of
@@ -117,3 +120,26 @@ def test_clean_takes_scores_and_tells_of_disputes(tmp_path: Path) -> None:
         clean(tmp_path / "matches.npz", tmp_path / "other.npz", pairs=scores, method="fast")
     with pytest.raises(InputError, match="input"):
         clean(tmp_path / "matches.npz", scores, pairs=scores, to="npz", force=True)
+
+
+def test_the_command_line_names_pairs_judged_otherwise(tmp_path: Path) -> None:
+    scene = datasets.twins(10, rng=0)
+    problem = scene.matchings
+    io.write(problem, tmp_path / "matches.npz")
+    rows = [
+        f"{problem.names[i]},{problem.names[j]},{p:.4f}"
+        for (i, j), p in zip(problem.pair_objects.tolist(), scene.scores, strict=True)
+    ]
+    (tmp_path / "scores.csv").write_text("\n".join(["image_a,image_b,score", *rows]))
+    given = [str(tmp_path / "matches.npz"), "--pairs", str(tmp_path / "scores.csv"), "-o", str(tmp_path / "out.npz")]
+    told = " ".join(CliRunner().invoke(app, ["sync", *given]).stdout.split())
+    figures = json.loads(CliRunner().invoke(app, ["sync", *given, "--force", "--json"]).stdout)
+    disputed = figures["disputed_pairs"]
+    assert f"{len(figures['pairs_left_out'])} left out, {len(disputed)} judged otherwise than scored" in told
+    a, b, before, after = max(disputed, key=lambda pair: abs(pair[2] - pair[3]))
+    assert f"{a} – {b} ({before:.2f}, now {after:.2f})" in told
+    # They are told as they were scored, and by whom they were matched.
+    score = {frozenset(row.split(",")[:2]): float(row.split(",")[2]) for row in rows}
+    for first, second, before, after in disputed:
+        assert abs(score[frozenset((first, second))] - before) < 1e-9
+        assert (before - 0.5) * (after - 0.5) < 0
