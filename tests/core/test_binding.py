@@ -76,9 +76,9 @@ def test_the_number_of_arguments():
 
 def test_none_is_taken_where_the_signature_says_so():
     labels, ends, first = np.zeros(2, dtype=np.int64), np.array([[0, 1]]), np.empty(2, dtype=np.int64)
-    call("find_pieces", labels, 2, ends, 1, None, first)
+    call("find_parts", labels, 2, ends, 1, None, first)
     assert first.tolist() == [0, 0]
-    call("find_pieces", labels, 2, ends, 1, np.array([False]), first)
+    call("find_parts", labels, 2, ends, 1, np.array([False]), first)
     assert first.tolist() == [0, 1]
 
 

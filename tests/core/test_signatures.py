@@ -114,7 +114,7 @@ def test_structs_are_those_of_the_sources(name, texts):
         ("assign", ("n, d,", "d, n,")),  # two numbers change places
         ("lower_odds", ("agree i4[M], most", "most, agree i4[M]")),
         ("earn", ("worth f8", "worth f4")),
-        ("find_pieces", (">first", "first")),
+        ("find_parts", (">first", "first")),
         ("join_tracks", ("i8: ", "int: ")),
         ("order_by", (", >order i8[n]", "")),
     ],

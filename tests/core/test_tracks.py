@@ -79,7 +79,7 @@ def test_pieces_of_labels(n, counted):
     for labels in (rng.integers(-1, 4, n), np.zeros(n, dtype=np.int64), np.full(n, -1)):
         ends, first = matches(rng, n, n), np.empty(n, dtype=np.int64)
         some = rng.random(len(ends)) < 0.5 if counted else None
-        call("find_pieces", labels, n, ends, len(ends), some, first)
+        call("find_parts", labels, n, ends, len(ends), some, first)
         edges = [
             (a, b)
             for t, (a, b) in enumerate(ends.tolist())
@@ -131,25 +131,25 @@ class Clusters:
     def n(self) -> int:
         return len(self.held)
 
-    def merge(self, gain: np.ndarray | None, fresh: np.ndarray) -> tuple[list[list[object]], list[int]]:
+    def merge(self, gain: np.ndarray | None, untested: np.ndarray) -> tuple[list[list[object]], list[int]]:
         """Return what the kernel makes of them: clusters left, edges, finished points, marks; and matches dropped."""
         p, n, E = len(self.points), self.n, len(self.A)
         points, objects, start, A, B, count = (np.empty(size, dtype=np.int64) for size in (p, p, n + 1, E, E, E))
         weight, done, first, left = np.empty(E), np.empty(p, np.int64), np.empty(p, np.int64), np.empty(4, np.int64)
-        torn = np.zeros(p, dtype=bool)
+        lost_edge = np.zeros(p, dtype=bool)
         call(
             "merge_round", self.points, self.objects, self.start, n, self.k, self.A, self.B, self.count, self.weight, E,
-            gain, fresh, points, objects, start, A, B, count, weight, done, first, torn, left,
+            gain, untested, points, objects, start, A, B, count, weight, done, first, lost_edge, left,
         )  # fmt: skip
         n, E, stay, dropped = left.tolist()
         clusters = [points[a:b].tolist() for a, b in pairwise(start[: n + 1])]
         edges = [x[:E].tolist() for x in (A, B, count, weight)]
-        return [clusters, *edges, done[: p - stay].tolist(), first[: p - stay].tolist(), torn.tolist()], dropped
+        return [clusters, *edges, done[: p - stay].tolist(), first[: p - stay].tolist(), lost_edge.tolist()], dropped
 
 
-def literal_round(q: Clusters, gain: np.ndarray | None, fresh: np.ndarray) -> tuple[list[list[object]], int]:
+def literal_round(q: Clusters, gain: np.ndarray | None, untested: np.ndarray) -> tuple[list[list[object]], int]:
     """One round of Borůvka's rule that breaks no track, as `merge_and_prune` documents it."""
-    tree, grown = list(range(q.n)), list(fresh)
+    tree, grown = list(range(q.n)), list(untested)
     if gain is not None:
         candidates = [e for e in range(len(q.A)) if gain[e] > 0]
         # By gain in single precision, then by a shuffled number.
@@ -182,11 +182,11 @@ def literal_round(q: Clusters, gain: np.ndarray | None, fresh: np.ndarray) -> tu
         if low != high:
             edges[low, high][0] += c
             edges[low, high][1] += w
-    torn, dropped = [False] * len(q.points), 0
+    lost_edge, dropped = [False] * len(q.points), 0
     for (a, b), (c, _) in list(edges.items()):
         if (fresh_names[a] or fresh_names[b]) and {o for o, _ in members[a]} & {o for o, _ in members[b]}:
             dropped += c
-            torn[members[a][0][1]] = torn[members[b][0][1]] = True
+            lost_edge[members[a][0][1]] = lost_edge[members[b][0][1]] = True
             del edges[a, b]
     kept = sorted({v for pair in edges for v in pair})
     done = [(x, own[0][1]) for t, own in enumerate(members) if t not in kept for _, x in own]
@@ -195,7 +195,7 @@ def literal_round(q: Clusters, gain: np.ndarray | None, fresh: np.ndarray) -> tu
         [[x for _, x in members[t]] for t in kept],
         [kept.index(a) for a, _ in pairs], [kept.index(b) for _, b in pairs],
         [edges[pair][0] for pair in pairs], [edges[pair][1] for pair in pairs],
-        [x for x, _ in done], [f for _, f in done], torn,
+        [x for x, _ in done], [f for _, f in done], lost_edge,
     ], dropped  # fmt: skip
 
 
@@ -231,9 +231,9 @@ def test_pruning_drops_edges_between_clusters_in_conflict_of_which_one_is_fresh(
         pairs = np.unique(np.sort(rng.integers(30, size=(80, 2)), axis=1), axis=0)
         q.A, q.B = (np.ascontiguousarray(end) for end in pairs[pairs[:, 0] < pairs[:, 1]].T)
         q.count, q.weight = np.ones(len(q.A), dtype=np.int64), np.ones(len(q.A))
-        fresh = rng.random(30) < 0.3
-        found, lost = q.merge(None, fresh)
-        assert (found, lost) == literal_round(q, None, fresh)
+        untested = rng.random(30) < 0.3
+        found, lost = q.merge(None, untested)
+        assert (found, lost) == literal_round(q, None, untested)
         dropped += lost
     assert dropped > 20
 

@@ -1,4 +1,5 @@
-/* What the library was made of and by, and what it finds here: the build defines FINGERPRINT, a digest of the sources. */
+/* What the library was made of and by, and what it finds here: the build defines FINGERPRINT, a
+   digest of the sources. */
 #include "kernels.h"
 
 #if defined(__clang__)

@@ -5,9 +5,11 @@
 
 #define DIGITS 1e6 /* gaps are rounded to so many parts of one */
 
-/* The commonest gap between n coordinates, sorted, of equally common ones the smallest; 0 if there is none. There is room for n
-   gaps, for how often each was met, and for a table of `cells`, a power of two and more than n, which finds them. */
-ALWAYS_INLINE double commonest_gap(const double *value, int64_t n, double *gap, int32_t *times, int32_t *table, int64_t cells) {
+/* The commonest gap between n coordinates, sorted, of equally common ones the smallest; 0 if there
+   is none. There is room for n gaps, for how often each was met, and for a table of `cells`, a
+   power of two and more than n, which finds them. */
+ALWAYS_INLINE double commonest_gap(const double *value, int64_t n, double *gap, int32_t *times,
+                                   int32_t *table, int64_t cells) {
     const uint64_t last = (uint64_t)cells - 1;
     int64_t best = -1;
     memset(table, 0, (size_t)cells * 4);
@@ -22,14 +24,18 @@ ALWAYS_INLINE double commonest_gap(const double *value, int64_t n, double *gap, 
         }
         const int64_t own = table[at] - 1;
         times[own]++;
-        if (best < 0 || times[own] > times[best] || (times[own] == times[best] && gap[own] < gap[best])) best = own;
+        if (best < 0 || times[own] > times[best] ||
+            (times[own] == times[best] && gap[own] < gap[best]))
+            best = own;
     }
     return best < 0 ? 0.0 : gap[best] / DIGITS;
 }
 
-WIDE static int cells_of(int64_t groups, const int64_t *start, const double *value, double near, double share, double *cell) {
+WIDE static int cells_of(int64_t groups, const int64_t *start, const double *value, double near,
+                         double share, double *cell) {
     int64_t most = 0, cells = 2;
-    for (int64_t g = 0; g < groups; g++) most = start[g + 1] - start[g] > most ? start[g + 1] - start[g] : most;
+    for (int64_t g = 0; g < groups; g++)
+        most = start[g + 1] - start[g] > most ? start[g + 1] - start[g] : most;
     while (cells < 2 * most) cells *= 2;
     double *gap = malloc((size_t)most * 12 + (size_t)cells * 4);
     if (!gap) return -1;
@@ -50,8 +56,10 @@ WIDE static int cells_of(int64_t groups, const int64_t *start, const double *val
     return 0;
 }
 
-/* The cell of every group of coordinates, (n,), sorted, those of group g from start[g] on: their commonest gap, if at least a
-   `share` of them are whole multiples of it away from the first, to within `near` of it; else 0. */
-API int find_cells(int64_t groups, const int64_t *start, const double *value, double near, double share, double *cell) {
+/* The cell of every group of coordinates, (n,), sorted, those of group g from start[g] on: their
+   commonest gap, if at least a `share` of them are whole multiples of it away from the first, to
+   within `near` of it; else 0. */
+API int find_cells(int64_t groups, const int64_t *start, const double *value, double near,
+                   double share, double *cell) {
     return cells_of(groups, start, value, near, share, cell);
 }

@@ -1,20 +1,23 @@
 /* One round of growing tracks: sync/tracks/clusters.py, merge and prune. */
 #include "kernels.h"
 
-/* Clusters and the edges between them, A < B, sorted; the points of a cluster, from start on, ascend by object. */
+/* Clusters and the edges between them, A < B, sorted; the points of a cluster, from start on,
+   ascend by object. */
 typedef struct {
     const int64_t *points, *objects, *start, *A, *B, *count;
     const double *weight;
     int64_t n, edges, k;
 } Clusters;
 
-/* A merged cluster: the bits of its objects modulo 64, the first and the last of these, where its points begin, whether it grew. */
+/* A merged cluster: the bits of its objects modulo 64, the first and the last of these, where its
+   points begin, whether it grew. */
 typedef struct {
     uint64_t word;
     int32_t low, high, start, grown;
 } Cluster;
 
-/* The same while it is made: `tree` are the merged clusters of those before, and `place` says which of them have an edge. */
+/* The same while it is made: `tree` are the merged clusters of those before, and `place` says which
+   of them have an edge. */
 typedef struct {
     int32_t *tree, *points, *objects, *place;
     Cluster *at;
@@ -35,7 +38,8 @@ typedef struct {
     int32_t high;
 } Bundle;
 
-/* What a round leaves: clusters with edges, and the points of finished ones with the first of each. */
+/* What a round leaves: clusters with edges, and the points of finished ones with the first of each.
+ */
 typedef struct {
     int64_t *points, *objects, *start, *A, *B, *count;
     double *weight;
@@ -53,9 +57,10 @@ static int32_t root_of(int32_t *tree, int32_t v) {
     return root;
 }
 
-/* The edges of positive gain and what comes first, as in clusters.py: by gain, then by a shuffled number; and the first of all
-   for every cluster, into `best`. */
-static int64_t find_candidates(const Clusters *q, const double *gain, Ends *found, int64_t *priority, int64_t *best) {
+/* The edges of positive gain and what comes first, as in clusters.py: by gain, then by a shuffled
+   number; and the first of all for every cluster, into `best`. */
+static int64_t find_candidates(const Clusters *q, const double *gain, Ends *found,
+                               int64_t *priority, int64_t *best) {
     int64_t number = 0;
     for (int64_t v = 0; v < q->n; v++) best[v] = -1;
     for (int64_t e = 0; e < q->edges; e++) {
@@ -73,10 +78,11 @@ static int64_t find_candidates(const Clusters *q, const double *gain, Ends *foun
     return number;
 }
 
-/* Mark the trees that hold two points of an object in `broken`. Bits that all differ say no; `head` and `next` list the clusters of
-   the others, and `seen`, (k,), is -1. */
-static void find_broken(const Clusters *q, const int32_t *tree, const uint64_t *words, uint64_t *all, uint8_t *broken, int32_t *head,
-                        int32_t *next, int32_t *seen) {
+/* Mark the trees that hold two points of an object in `broken`. Bits that all differ say no; `head`
+   and `next` list the clusters of the others, and `seen`, (k,), is -1. */
+static void find_broken(const Clusters *q, const int32_t *tree, const uint64_t *words,
+                        uint64_t *all, uint8_t *broken, int32_t *head, int32_t *next,
+                        int32_t *seen) {
     memset(all, 0, (size_t)q->n * 8);
     memset(broken, 0, (size_t)q->n);
     for (int64_t v = 0; v < q->n; v++) {
@@ -100,12 +106,15 @@ static void find_broken(const Clusters *q, const int32_t *tree, const uint64_t *
     }
 }
 
-/* Which clusters are merged, by the number of one of them, into `tree`, where each is alone: along the best edge of each, of positive gain; where that
-   would give an object two points, only along edges that are the best of both ends. */
-static void grow_trees(const Clusters *q, const double *gain, int32_t *tree, const uint64_t *words, const Left *left, Room room) {
+/* Which clusters are merged, by the number of one of them, into `tree`, where each is alone: along
+   the best edge of each, of positive gain; where that would give an object two points, only along
+   edges that are the best of both ends. */
+static void grow_trees(const Clusters *q, const double *gain, int32_t *tree, const uint64_t *words,
+                       const Left *left, Room room) {
     const int64_t n = q->n;
     int64_t *best = take(&room, n, 8);
-    int32_t *pair = take(&room, n, 4), *head = take(&room, n, 4), *next = take(&room, n, 4), *seen = take(&room, q->k, 4);
+    int32_t *pair = take(&room, n, 4), *head = take(&room, n, 4), *next = take(&room, n, 4),
+            *seen = take(&room, q->k, 4);
     uint64_t *all = take(&room, n, 8);
     uint8_t *broken = take(&room, n, 1);
     Ends *found = (Ends *)left->A; /* written only afterwards */
@@ -128,7 +137,8 @@ static void grow_trees(const Clusters *q, const double *gain, int32_t *tree, con
         if (broken[v] && pair[v] >= 0) tree[pair[v]] = (int32_t)v;
 }
 
-/* Number the trees from 0 in the order in which they first appear, and collect their points, by object within a tree. */
+/* Number the trees from 0 in the order in which they first appear, and collect their points, by
+   object within a tree. */
 static void merge_points(const Clusters *q, const uint64_t *words, Merged *m, int32_t *next) {
     m->n = 0;
     for (int64_t v = 0; v < q->n; v++) next[v] = -1;
@@ -163,16 +173,19 @@ static void merge_points(const Clusters *q, const uint64_t *words, Merged *m, in
     }
 }
 
-/* Whether merged clusters hold points of one object: not if no bits are common; for sure if 64 objects in a row are all there
-   can be. */
+/* Whether merged clusters hold points of one object: not if no bits are common; for sure if 64
+   objects in a row are all there can be. */
 static int in_conflict(const Merged *m, const Cluster *a, const Cluster *b) {
     if (!(a->grown | b->grown) || !(a->word & b->word)) return 0;
-    if ((a->high > b->high ? a->high : b->high) - (a->low < b->low ? a->low : b->low) < 64) return 1;
+    if ((a->high > b->high ? a->high : b->high) - (a->low < b->low ? a->low : b->low) < 64)
+        return 1;
     int32_t i = a->start, j = b->start;
     while (i < a[1].start && j < b[1].start) {
         if (m->objects[i] == m->objects[j]) return 1;
-        if (m->objects[i] < m->objects[j]) i++;
-        else j++;
+        if (m->objects[i] < m->objects[j])
+            i++;
+        else
+            j++;
     }
     return 0;
 }
@@ -195,8 +208,10 @@ static void sort_bundles(Bundle *row, int64_t n) {
     }
 }
 
-/* The edges between merged clusters, at their lower ends, in the order of memory: those of cluster t from first[t] on. */
-static void find_halves(const Clusters *q, const Merged *m, int32_t *first, Half *halves, Ends *ends) {
+/* The edges between merged clusters, at their lower ends, in the order of memory: those of cluster
+   t from first[t] on. */
+static void find_halves(const Clusters *q, const Merged *m, int32_t *first, Half *halves,
+                        Ends *ends) {
     memset(first, 0, (size_t)(m->n + 2) * 4);
     for (int64_t e = 0; e < q->edges; e++) {
         const int32_t a = m->tree[q->A[e]], b = m->tree[q->B[e]];
@@ -205,11 +220,14 @@ static void find_halves(const Clusters *q, const Merged *m, int32_t *first, Half
     }
     for (int64_t t = 0; t < m->n; t++) first[t + 2] += first[t + 1];
     for (int64_t e = 0; e < q->edges; e++)
-        if (ends[e].low != ends[e].high) halves[first[ends[e].low + 1]++] = (Half){ends[e].high, (int32_t)e};
+        if (ends[e].low != ends[e].high)
+            halves[first[ends[e].low + 1]++] = (Half){ends[e].high, (int32_t)e};
 }
 
-/* Add up parallel edges and drop those between clusters in conflict, whose first points are marked in `torn`, if that is given. */
-static void contract(const Clusters *q, const Merged *m, Left *left, uint8_t *torn, Room room) {
+/* Add up parallel edges and drop those between clusters in conflict, whose first points are marked
+   in `lost_edge`, if that is given. */
+static void contract(const Clusters *q, const Merged *m, Left *left, uint8_t *lost_edge,
+                     Room room) {
     int32_t *first = take(&room, m->n + 2, 4), *slot = take(&room, m->n, 4);
     Bundle *row = take(&room, q->edges, sizeof(Bundle));
     Half *halves = (Half *)left->A; /* edges are written where their halves have been read */
@@ -218,7 +236,8 @@ static void contract(const Clusters *q, const Merged *m, Left *left, uint8_t *to
     for (int64_t t = 0; t < m->n; t++) {
         int32_t size = 0;
         for (int32_t h = first[t]; h < first[t + 1]; h++) {
-            const int32_t high = halves[h].high, e = halves[h].edge, s = slot[high]; /* which may be of another row */
+            const int32_t high = halves[h].high, e = halves[h].edge,
+                          s = slot[high]; /* which may be of another row */
             if (h + AHEAD < first[m->n]) {
                 PREFETCH(q->weight + halves[h + AHEAD].edge);
                 PREFETCH(q->count + halves[h + AHEAD].edge);
@@ -238,7 +257,9 @@ static void contract(const Clusters *q, const Merged *m, Left *left, uint8_t *to
             const int32_t high = row[s].high;
             if (in_conflict(m, m->at + t, m->at + high)) {
                 left->dropped += row[s].count;
-                if (torn) torn[m->points[m->at[t].start]] = torn[m->points[m->at[high].start]] = 1;
+                if (lost_edge)
+                    lost_edge[m->points[m->at[t].start]] = lost_edge[m->points[m->at[high].start]] =
+                        1;
                 continue;
             }
             m->place[t] = m->place[high] = 1;
@@ -276,11 +297,13 @@ static int64_t finish(const Merged *m, Left *left) {
     return clusters;
 }
 
-/* The arrays that last for the round, then the larger of what its two halves take; how many bytes these are. */
+/* The arrays that last for the round, then the larger of what its two halves take; how many bytes
+   these are. */
 static size_t lay_out(const Clusters *q, Merged *m, uint64_t **words, int32_t **next, Room *room) {
     const int64_t n = q->n, p = q->start[n];
-    int32_t **numbers[] = {&m->tree, &m->place, next};
-    for (size_t t = 0; t < sizeof numbers / sizeof *numbers; t++) *numbers[t] = take(room, n, 4);
+    int32_t **of_clusters[] = {&m->tree, &m->place, next};
+    for (size_t t = 0; t < sizeof of_clusters / sizeof *of_clusters; t++)
+        *of_clusters[t] = take(room, n, 4);
     m->at = take(room, n + 1, sizeof(Cluster));
     m->points = take(room, p, 4);
     m->objects = take(room, p, 4);
@@ -289,16 +312,20 @@ static size_t lay_out(const Clusters *q, Merged *m, uint64_t **words, int32_t **
     return room->taken + (trees > rows ? trees : rows) + 128;
 }
 
-/* Merge clusters of k objects along their best edges of positive `gain`, or none without it, then drop the edges between clusters in
-   conflict, of which one grew (or is fresh, where nothing is merged), and finish the clusters without an edge. `numbers` are
-   clusters, edges and points left, and matches dropped; -1 without memory. */
-API int merge_round(const int64_t *points, const int64_t *objects, const int64_t *start, int64_t n, int64_t k, const int64_t *A,
-                    const int64_t *B, const int64_t *count, const double *weight, int64_t edges, const double *gain,
-                    const uint8_t *fresh, int64_t *new_points, int64_t *new_objects, int64_t *new_start, int64_t *new_A,
-                    int64_t *new_B, int64_t *new_count, double *new_weight, int64_t *done, int64_t *first, uint8_t *torn,
-                    int64_t *numbers) {
+/* Merge clusters of k objects along their best edges of positive `gain`, or none without it, then
+   drop the edges between clusters in conflict, of which one grew (or is untested, where nothing is
+   merged), and finish the clusters without an edge. `left_over` are clusters, edges and points
+   left, and matches dropped; -1 without memory. */
+API int merge_round(const int64_t *points, const int64_t *objects, const int64_t *start, int64_t n,
+                    int64_t k, const int64_t *A, const int64_t *B, const int64_t *count,
+                    const double *weight, int64_t edges, const double *gain,
+                    const uint8_t *untested, int64_t *new_points, int64_t *new_objects,
+                    int64_t *new_start, int64_t *new_A, int64_t *new_B, int64_t *new_count,
+                    double *new_weight, int64_t *done, int64_t *first, uint8_t *lost_edge,
+                    int64_t *left_over) {
     const Clusters q = {points, objects, start, A, B, count, weight, n, edges, k};
-    Left left = {new_points, new_objects, new_start, new_A, new_B, new_count, new_weight, done, first, 0, 0};
+    Left left = {new_points, new_objects, new_start, new_A, new_B, new_count,
+                 new_weight, done,        first,     0,     0};
     Merged m;
     Room room = {0};
     uint64_t *words;
@@ -310,17 +337,18 @@ API int merge_round(const int64_t *points, const int64_t *objects, const int64_t
     for (int64_t v = 0; v < n; v++) {
         m.tree[v] = (int32_t)v;
         words[v] = 0;
-        for (int64_t p = start[v]; p < start[v + 1]; p++) words[v] |= (uint64_t)1 << (objects[p] & 63);
+        for (int64_t p = start[v]; p < start[v + 1]; p++)
+            words[v] |= (uint64_t)1 << (objects[p] & 63);
     }
     if (gain) grow_trees(&q, gain, m.tree, words, &left, room);
     merge_points(&q, words, &m, next);
-    for (int64_t v = 0; !gain && v < n; v++) m.at[v].grown = fresh[v];
+    for (int64_t v = 0; !gain && v < n; v++) m.at[v].grown = untested[v];
     memset(m.place, 0, (size_t)m.n * 4);
-    contract(&q, &m, &left, torn, room);
-    numbers[0] = finish(&m, &left);
-    numbers[1] = left.edges;
-    numbers[2] = new_start[numbers[0]];
-    numbers[3] = left.dropped;
+    contract(&q, &m, &left, lost_edge, room);
+    left_over[0] = finish(&m, &left);
+    left_over[1] = left.edges;
+    left_over[2] = new_start[left_over[0]];
+    left_over[3] = left.dropped;
     free(memory);
     return 0;
 }

@@ -1,9 +1,10 @@
 /* The tracks that might be joined, and what became of them: sync/tracks/join.py. */
 #include "kernels.h"
 
-/* Mark the tracks with `least` or more of the matches, (M, 2), between them and another one, by their names, in `involved`, (m,),
-   which is zero; -1 without memory. */
-static int find_involved(const int64_t *ends, int64_t M, const int64_t *track, int64_t m, int64_t least, uint8_t *involved) {
+/* Mark the tracks with `least` or more of the matches, (M, 2), between them and another one, by
+   their names, in `involved`, (m,), which is zero; -1 without memory. */
+static int find_involved(const int64_t *ends, int64_t M, const int64_t *track, int64_t m,
+                         int64_t least, uint8_t *involved) {
     typedef struct {
         int32_t one, two;
     } Two;
@@ -13,7 +14,9 @@ static int find_involved(const int64_t *ends, int64_t M, const int64_t *track, i
         involved[B] |= A != B;
     }
     if (least <= 1) return 0;
-    Two *met = zeros_for((size_t)(m + 2 * M), sizeof(Two)); /* the row that a track was met in, plus one, and how often */
+    Two *met =
+        zeros_for((size_t)(m + 2 * M),
+                  sizeof(Two)); /* the row that a track was met in, plus one, and how often */
     int32_t *first = zeros_for((size_t)m + 2, 4), apart = 0;
     if (!met || !first) {
         free(met);
@@ -41,7 +44,8 @@ static int find_involved(const int64_t *ends, int64_t M, const int64_t *track, i
     return 0;
 }
 
-/* The n points of such tracks, ascending, and the matches between them, all by their numbers among these. */
+/* The n points of such tracks, ascending, and the matches between them, all by their numbers among
+   these. */
 typedef struct {
     int32_t *point, *track, *object, *a, *b, *up;
     double *place, *weight;
@@ -51,7 +55,8 @@ typedef struct {
 static size_t lay_out(Part *part, int64_t n, int64_t M, int placed, char *memory) {
     Room room = {memory, 0};
     int32_t **of_points[] = {&part->point, &part->track, &part->object, &part->up};
-    for (size_t t = 0; t < sizeof of_points / sizeof *of_points; t++) *of_points[t] = take(&room, n, 4);
+    for (size_t t = 0; t < sizeof of_points / sizeof *of_points; t++)
+        *of_points[t] = take(&room, n, 4);
     part->a = take(&room, M + 1, 4);
     part->b = take(&room, M + 1, 4);
     part->weight = take(&room, M + 1, 8);
@@ -60,8 +65,9 @@ static size_t lay_out(Part *part, int64_t n, int64_t M, int placed, char *memory
 }
 
 /* `number` is that of every point, -1 for those not involved. */
-static void fill(Part *part, const int32_t *number, const int64_t *ends, const double *weights, int64_t M, const int64_t *track,
-                 const int32_t *objects, int64_t m, const double *places) {
+static void fill(Part *part, const int32_t *number, const int64_t *ends, const double *weights,
+                 int64_t M, const int64_t *track, const int32_t *objects, int64_t m,
+                 const double *places) {
     for (int64_t e = 0; e < M; e++) { /* the next is put in the place of one that does not count */
         const int32_t a = number[ends[2 * e]], b = number[ends[2 * e + 1]];
         part->a[part->matches] = a;
@@ -84,17 +90,21 @@ static void fill(Part *part, const int32_t *number, const int64_t *ends, const d
 /* What lost the points that held it together falls apart. */
 static void write_back(const Part *part, int64_t *track) {
     for (int64_t e = 0; e < part->matches; e++)
-        if (part->track[part->a[e]] == part->track[part->b[e]]) connect(part->up, part->a[e], part->b[e]);
+        if (part->track[part->a[e]] == part->track[part->b[e]])
+            connect(part->up, part->a[e], part->b[e]);
     for (int64_t p = 0; p < part->n; p++) {
-        part->up[p] = part->up[part->up[p]]; /* the first of its piece, as that of an earlier point is */
+        part->up[p] =
+            part->up[part->up[p]]; /* the first of its piece, as that of an earlier point is */
         track[part->point[p]] = part->point[part->up[p]];
     }
 }
 
-/* Join tracks of m points, `track`, each named by one of them, along matches, (M, 2), sorted by their first ends, where `least` or
-   more are between two; `objects`, (m,), `places`, (m, 2), or none. Return how often, or -1 without memory. */
-API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, int64_t *track, const int32_t *objects, int64_t m,
-                        const double *places, double copy, double rounding, int64_t least, int64_t rounds) {
+/* Join tracks of m points, `track`, each named by one of them, along matches, (M, 2), sorted by
+   their first ends, where `least` or more are between two; `objects`, (m,), `places`, (m, 2), or
+   none. Return how often, or -1 without memory. */
+API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, int64_t *track,
+                        const int32_t *objects, int64_t m, const double *places, double copy,
+                        double rounding, int64_t least, int64_t rounds) {
     uint8_t *involved = zeros_for((size_t)m, 1);
     int32_t *number = room_for((size_t)m, 4);
     char *memory = 0;
@@ -107,8 +117,8 @@ API int64_t join_tracks(const int64_t *ends, const double *weights, int64_t M, i
     if (memory) {
         lay_out(&part, n, M, places != 0, memory);
         fill(&part, number, ends, weights, M, track, objects, m, places);
-        joins = join_along(part.a, part.b, part.weight, part.matches, n, part.track, part.object, part.k,
-                           places ? part.place : 0, copy, rounding, least, rounds);
+        joins = join_along(part.a, part.b, part.weight, part.matches, n, part.track, part.object,
+                           part.k, places ? part.place : 0, copy, rounding, least, rounds);
     }
     if (joins >= 0) write_back(&part, track);
     free(memory);

@@ -3,9 +3,12 @@
 
 #include <math.h>
 
-#define FEW 8 /* points of which there are so many times fewer than matches are looked up, others marked */
+#define FEW                                                                                        \
+    8 /* points of which there are so many times fewer than matches are looked up, others marked   \
+       */
 
-/* Matches a, b of n points, sorted by a: those of point p as a are first[p], first[p] + 1, ..., as b as_second[second[p]], ... */
+/* Matches a, b of n points, sorted by a: those of point p as a are first[p], first[p] + 1, ..., as
+   b as_second[second[p]], ... */
 typedef struct {
     const int32_t *a, *b;
     const double *weight;
@@ -20,7 +23,8 @@ typedef struct {
     int64_t size;
 } Bundles;
 
-/* The bundles tried so far, round after round, sorted within a round, which is from start[round] on. */
+/* The bundles tried so far, round after round, sorted within a round, which is from start[round]
+   on. */
 typedef struct {
     int32_t *A, *B;
     int64_t *start, size, room;
@@ -35,7 +39,8 @@ typedef struct {
     int32_t point, object;
 } Member;
 
-/* What joining works on; the size[name] points of a track, ascending, are member[begin[name]], ... */
+/* What joining works on; the size[name] points of a track, ascending, are member[begin[name]], ...
+ */
 typedef struct {
     Matches of;
     Member *member;
@@ -60,7 +65,8 @@ static int by_tracks(const void *one, const void *two) {
     return x->match < y->match ? -1 : x->match > y->match;
 }
 
-static void sort_edges(const Edge *from, Edge *to, int64_t size, int32_t *cells, int64_t n, int high) {
+static void sort_edges(const Edge *from, Edge *to, int64_t size, int32_t *cells, int64_t n,
+                       int high) {
     memset(cells, 0, (size_t)(n + 1) * 4);
     for (int64_t t = 0; t < size; t++) cells[(high ? from[t].B : from[t].A) + 1]++;
     for (int64_t c = 0; c < n; c++) cells[c + 1] += cells[c];
@@ -84,12 +90,14 @@ static void find_bundles(Joining *j, const int32_t *points, int64_t count, Bundl
             const int32_t p = points[t];
             for (int32_t e = of->first[p]; e < of->first[p + 1]; e++) size = add_edge(j, size, e);
             for (int32_t s = of->second[p]; s < of->second[p + 1]; s++)
-                if (!j->touched[j->track[of->a[of->as_second[s]]]]) size = add_edge(j, size, of->as_second[s]);
+                if (!j->touched[j->track[of->a[of->as_second[s]]]])
+                    size = add_edge(j, size, of->as_second[s]);
         }
         qsort(j->edges, (size_t)size, sizeof(Edge), by_tracks);
     } else {
         for (int64_t e = 0; e < of->matches; e++)
-            if (!points || j->touched[j->track[of->a[e]]] || j->touched[j->track[of->b[e]]]) size = add_edge(j, size, e);
+            if (!points || j->touched[j->track[of->a[e]]] || j->touched[j->track[of->b[e]]])
+                size = add_edge(j, size, e);
         sort_edges(j->edges, j->sorted, size, j->cells, of->n, 1);
         sort_edges(j->sorted, j->edges, size, j->cells, of->n, 0);
     }
@@ -97,7 +105,8 @@ static void find_bundles(Joining *j, const int32_t *points, int64_t count, Bundl
     for (int64_t t = 0; t < size;) {
         const int64_t start = t;
         double sum = 0;
-        for (; t < size && j->edges[t].A == j->edges[start].A && j->edges[t].B == j->edges[start].B; t++)
+        for (; t < size && j->edges[t].A == j->edges[start].A && j->edges[t].B == j->edges[start].B;
+             t++)
             sum += of->weight[j->edges[t].match];
         if (t - start < j->least) continue;
         into->A[into->size] = j->edges[start].A;
@@ -117,8 +126,8 @@ static double held_by(const Joining *j, int32_t p) {
     return sum;
 }
 
-/* What is left of the weight of the matches inside a pair without the points that are gone, and whether any of these is between
-   its tracks. */
+/* What is left of the weight of the matches inside a pair without the points that are gone, and
+   whether any of these is between its tracks. */
 static double kept_weight(const Joining *j, int64_t inner, int *linked) {
     double sum = 0;
     *linked = 0;
@@ -131,17 +140,20 @@ static double kept_weight(const Joining *j, int64_t inner, int *linked) {
     return sum;
 }
 
-/* Mark the points to be expelled by a choice: of each two the one with less weight (0), those of A (1), or those of B (2). */
+/* Mark the points to be expelled by a choice: of each two the one with less weight (0), those of A
+   (1), or those of B (2). */
 static void expel(const Joining *j, int64_t twice, int choice) {
     for (int64_t t = 0; t < twice; t++) {
         const int32_t one = j->one[t], two = j->two[t];
-        const int first = choice == 1 || (choice == 0 && j->from[one] + j->into[one] < j->from[two] + j->into[two]);
+        const int first = choice == 1 || (choice == 0 && j->from[one] + j->into[one] <
+                                                             j->from[two] + j->into[two]);
         j->gone[one] = (uint8_t)first;
         j->gone[two] = (uint8_t)!first;
     }
 }
 
-/* The best choice of points to expel from `count` points of a pair, -1 if nothing is gained; it is left in `gone`. */
+/* The best choice of points to expel from `count` points of a pair, -1 if nothing is gained; it is
+   left in `gone`. */
 static int best_choice(Joining *j, int64_t count, int64_t twice, double earned) {
     const Matches *of = &j->of;
     int64_t inner = 0;
@@ -169,8 +181,8 @@ static int best_choice(Joining *j, int64_t count, int64_t twice, double earned) 
     return best;
 }
 
-/* The points of one object in tracks A and B into `one` and `two`; how many of either, or -1 as soon as expelling one of two costs
-   more than `most`. `loss` is what it costs at least. */
+/* The points of one object in tracks A and B into `one` and `two`; how many of either, or -1 as
+   soon as expelling one of two costs more than `most`. `loss` is what it costs at least. */
 static int64_t find_twice(Joining *j, int32_t A, int32_t B, double most, double *loss) {
     const Member *a = j->member + j->begin[A], *b = j->member + j->begin[B];
     const int32_t trial = ++j->trials; /* what was seen in others does not count */
@@ -194,10 +206,12 @@ static int64_t find_twice(Joining *j, int32_t A, int32_t B, double most, double 
 
 /* The points of tracks A and B, ascending, into `points`; how many there are. */
 static int64_t pair_points(Joining *j, int32_t A, int32_t B) {
-    const Member *a = j->member + j->begin[A], *b = j->member + j->begin[B], *a_end = a + j->size[A], *b_end = b + j->size[B];
+    const Member *a = j->member + j->begin[A], *b = j->member + j->begin[B],
+                 *a_end = a + j->size[A], *b_end = b + j->size[B];
     int64_t count = 0;
     while (a < a_end || b < b_end) {
-        const int32_t p = b == b_end || (a < a_end && a->point < b->point) ? a++->point : b++->point;
+        const int32_t p =
+            b == b_end || (a < a_end && a->point < b->point) ? a++->point : b++->point;
         j->points[count++] = p;
         j->inside[p] = 1;
     }
@@ -210,7 +224,8 @@ static int64_t copies(const Joining *j, int64_t twice, int32_t A, int32_t B) {
     int64_t found = 0;
     if (!j->places || twice >= smaller) return 0;
     for (int64_t t = 0; t < twice; t++) {
-        const double *x = j->places + 2 * (int64_t)j->one[t], *y = j->places + 2 * (int64_t)j->two[t];
+        const double *x = j->places + 2 * (int64_t)j->one[t],
+                     *y = j->places + 2 * (int64_t)j->two[t];
         found += (x[0] - y[0]) * (x[0] - y[0]) + (x[1] - y[1]) * (x[1] - y[1]) < 1;
     }
     return found;
@@ -229,7 +244,8 @@ static void give(Joining *j, int32_t p, int32_t track) {
     j->track[p] = track;
 }
 
-/* Join a pair of tracks without the points that are gone, which are alone from now on; -1 without memory. */
+/* Join a pair of tracks without the points that are gone, which are alone from now on; -1 without
+   memory. */
 static int join_points(Joining *j, int64_t count) {
     int32_t name = -1;
     if (j->members + count > j->room) {
@@ -249,7 +265,8 @@ static int join_points(Joining *j, int64_t count) {
     return 0;
 }
 
-/* Join a pair of tracks if that keeps more weight; how many points that moves, which are added to `moved`, -1 without memory. */
+/* Join a pair of tracks if that keeps more weight; how many points that moves, which are added to
+   `moved`, -1 without memory. */
 static int64_t try_pair(Joining *j, int32_t A, int32_t B, double weight, int64_t moved) {
     double loss;
     const int64_t twice = find_twice(j, A, B, j->places ? INFINITY : weight, &loss);
@@ -289,42 +306,46 @@ static int was_tried(const Joining *j, const Tried *tried, int32_t A, int32_t B)
         int64_t low = tried->start[round], high = tried->start[round + 1];
         while (low < high) {
             const int64_t t = low + (high - low) / 2;
-            if (tried->A[t] < A || (tried->A[t] == A && tried->B[t] < B)) low = t + 1;
-            else high = t;
+            if (tried->A[t] < A || (tried->A[t] == A && tried->B[t] < B))
+                low = t + 1;
+            else
+                high = t;
         }
         if (low < tried->start[round + 1] && tried->A[low] == A && tried->B[low] == B) return 1;
     }
     return 0;
 }
 
-/* Try the bundles that are the best of both their tracks, heaviest first and then by a shuffled number, as clusters.py has it,
-   and keep the others; how many points that moves, and how many `joins` there are. -1 without memory. */
-static int64_t try_bundles(Joining *j, Bundles *fresh, Tried *tried, int64_t *priority, int64_t *joins) {
+/* Try the bundles that are the best of both their tracks, heaviest first and then by a shuffled
+   number, as clusters.py has it, and keep the others; how many points that moves, and how many
+   `joins` there are. -1 without memory. */
+static int64_t try_bundles(Joining *j, Bundles *untried, Tried *tried, int64_t *priority,
+                           int64_t *joins) {
     int64_t moved = 0, kept = 0;
     memset(j->best, 0xff, (size_t)j->of.n * 8); /* -1 */
-    for (int64_t t = 0; t < fresh->size; t++) {
-        const float weight = (float)fresh->weight[t];
-        int64_t *A = j->best + fresh->A[t], *B = j->best + fresh->B[t];
+    for (int64_t t = 0; t < untried->size; t++) {
+        const float weight = (float)untried->weight[t];
+        int64_t *A = j->best + untried->A[t], *B = j->best + untried->B[t];
         int32_t bits;
         memcpy(&bits, &weight, 4);
         const int64_t own = priority[t] = (int64_t)bits << 31 | ((t * 2654435761) & 0x7fffffff);
         *A = own > *A ? own : *A;
         *B = own > *B ? own : *B;
     }
-    for (int64_t t = 0; t < fresh->size; t++) {
-        const int32_t A = fresh->A[t], B = fresh->B[t];
+    for (int64_t t = 0; t < untried->size; t++) {
+        const int32_t A = untried->A[t], B = untried->B[t];
         if (j->best[A] == priority[t] && j->best[B] == priority[t]) {
-            const int64_t more = try_pair(j, A, B, fresh->weight[t], moved);
+            const int64_t more = try_pair(j, A, B, untried->weight[t], moved);
             if (more < 0 || note(tried, A, B)) return -1;
             moved += more;
             *joins += more > 0;
         } else {
-            fresh->A[kept] = A;
-            fresh->B[kept] = B;
-            fresh->weight[kept++] = fresh->weight[t];
+            untried->A[kept] = A;
+            untried->B[kept] = B;
+            untried->weight[kept++] = untried->weight[t];
         }
     }
-    fresh->size = kept;
+    untried->size = kept;
     tried->start[j->round + 1] = tried->size;
     return moved;
 }
@@ -335,8 +356,10 @@ static void put(Bundles *into, const Bundles *from, int64_t t) {
     into->weight[into->size++] = from->weight[t];
 }
 
-/* The bundles to be tried: those before that touch no track which was touched, and the `new` ones not tried as they are. */
-static void merge_bundles(const Joining *j, const Bundles *before, const Bundles *new, const Tried *tried, Bundles *now) {
+/* The bundles to be tried: those before that touch no track which was touched, and the `new` ones
+   not tried as they are. */
+static void merge_bundles(const Joining *j, const Bundles *before, const Bundles *new,
+                          const Tried *tried, Bundles *now) {
     int64_t t = 0;
     now->size = 0;
     for (int64_t s = 0; s <= new->size; s++) {
@@ -368,8 +391,10 @@ static void set_up(Joining *j) {
         j->size[j->track[p]]++;
         j->changed[p] = -1;
     }
-    for (int64_t p = 0, begin = 0; p < n; begin += j->size[p++]) j->begin[p] = j->cells[p] = (int32_t)begin;
-    for (int64_t p = 0; p < n; p++) j->member[j->cells[j->track[p]]++] = (Member){(int32_t)p, j->objects[p]};
+    for (int64_t p = 0, begin = 0; p < n; begin += j->size[p++])
+        j->begin[p] = j->cells[p] = (int32_t)begin;
+    for (int64_t p = 0; p < n; p++)
+        j->member[j->cells[j->track[p]]++] = (Member){(int32_t)p, j->objects[p]};
     int64_t inner = 0; /* as held_by, but in the order of memory */
     for (int64_t e = 0; e < of->matches; e++)
         if (j->track[of->a[e]] == j->track[of->b[e]]) {
@@ -380,13 +405,16 @@ static void set_up(Joining *j) {
 }
 
 /* All arrays, one after the other from `memory` on; how many bytes they take. */
-static size_t lay_out(Joining *j, Bundles *bundles, Tried *tried, int64_t **priority, char *memory, int64_t k, int64_t rounds) {
+static size_t lay_out(Joining *j, Bundles *bundles, Tried *tried, int64_t **priority, char *memory,
+                      int64_t k, int64_t rounds) {
     Room room = {memory, 0};
     const int64_t n = j->of.n, M = j->of.matches;
-    int32_t **of_points[] = {&j->begin, &j->size, &j->points, &j->one, &j->two, &j->moved, &j->changed};
+    int32_t **of_points[] = {&j->begin, &j->size,  &j->points, &j->one,
+                             &j->two,   &j->moved, &j->changed};
     uint8_t **flags[] = {&j->touched, &j->gone, &j->inside};
     double **numbers[] = {&j->held, &j->from, &j->into};
-    for (size_t t = 0; t < sizeof of_points / sizeof *of_points; t++) *of_points[t] = take(&room, n, 4);
+    for (size_t t = 0; t < sizeof of_points / sizeof *of_points; t++)
+        *of_points[t] = take(&room, n, 4);
     for (size_t t = 0; t < sizeof flags / sizeof *flags; t++) *flags[t] = take(&room, n, 1);
     for (size_t t = 0; t < sizeof numbers / sizeof *numbers; t++) *numbers[t] = take(&room, n, 8);
     j->best = take(&room, n, 8);
@@ -406,11 +434,14 @@ static size_t lay_out(Joining *j, Bundles *bundles, Tried *tried, int64_t **prio
     return room.taken;
 }
 
-int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int64_t matches, int64_t n, int32_t *track,
-                   const int32_t *objects, int64_t k, const double *places, double copy, double rounding, int64_t least,
+int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int64_t matches,
+                   int64_t n, int32_t *track, const int32_t *objects, int64_t k,
+                   const double *places, double copy, double rounding, int64_t least,
                    int64_t rounds) {
-    Joining j = {.of = {.a = a, .b = b, .weight = weight, .matches = matches, .n = n}, .objects = objects, .places = places};
-    Bundles bundles[3], *fresh = bundles, *other = bundles + 1;
+    Joining j = {.of = {.a = a, .b = b, .weight = weight, .matches = matches, .n = n},
+                 .objects = objects,
+                 .places = places};
+    Bundles bundles[3], *untried = bundles, *other = bundles + 1;
     Tried tried = {0};
     int64_t *priority, joins = 0;
     char *memory = zeros_for(lay_out(&j, bundles, &tried, &priority, 0, k, rounds), 1);
@@ -427,16 +458,16 @@ int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int
     j.least = least;
     j.track = track;
     set_up(&j);
-    find_bundles(&j, 0, 0, fresh);
-    for (; j.round < rounds && fresh->size; j.round++) {
-        const int64_t moved = try_bundles(&j, fresh, &tried, priority, &joins);
+    find_bundles(&j, 0, 0, untried);
+    for (; j.round < rounds && untried->size; j.round++) {
+        const int64_t moved = try_bundles(&j, untried, &tried, priority, &joins);
         if (moved < 0) joins = -1;
         if (moved < 0) break;
         if (!moved) continue;
         find_bundles(&j, j.moved, moved, &bundles[2]);
-        merge_bundles(&j, fresh, &bundles[2], &tried, other);
-        Bundles *swap = fresh;
-        fresh = other;
+        merge_bundles(&j, untried, &bundles[2], &tried, other);
+        Bundles *swap = untried;
+        untried = other;
         other = swap;
         for (int64_t t = 0; t < moved; t++) {
             j.held[j.moved[t]] = held_by(&j, j.moved[t]);

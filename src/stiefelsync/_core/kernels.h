@@ -1,7 +1,7 @@
-/* What all kernels share. They add, subtract, multiply, divide, compare and take square roots, which every processor rounds
-   alike; logarithms, exponentials and random numbers come from NumPy. So labels do not depend on the processor. Types,
-   contiguity and lengths are checked by the binding, signatures.py; what indices point to was checked before, and a kernel
-   trusts it. */
+/* What all kernels share. They add, subtract, multiply, divide, compare and take square roots,
+   which every processor rounds alike; logarithms, exponentials and random numbers come from NumPy.
+   So labels do not depend on the processor. Types, contiguity and lengths are checked by the
+   binding, signatures.py; what indices point to was checked before, and a kernel trusts it. */
 #ifndef STIEFELSYNC_KERNELS_H
 #define STIEFELSYNC_KERNELS_H
 
@@ -15,9 +15,11 @@
 #define API __attribute__((visibility("default")))
 #endif
 
-/* Wider registers where the processor has them. Each element is computed alike, so results do not depend on it. It takes
-   a C library that chooses when the program is loaded (glibc; musl does not). */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(WITHOUT_CLONES)
+/* Wider registers where the processor has them. Each element is computed alike, so results do not
+   depend on it. It takes a C library that chooses when the program is loaded (glibc; musl does
+   not). */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
+    !defined(WITHOUT_CLONES)
 #ifndef CLONES /* others, to measure as on a processor that has less */
 #if __GNUC__ >= 12
 #define CLONES "arch=x86-64-v4", "avx2", "default"
@@ -34,7 +36,8 @@
 #define VECTOR 16
 #endif
 
-/* Numbers of partners, see partners.c, are kept in rows of a multiple of so many: whole registers, however wide. */
+/* Numbers of partners, see partners.c, are kept in rows of a multiple of so many: whole registers,
+   however wide. */
 #define ROW_LANES 64
 _Static_assert(ROW_LANES % VECTOR == 0, "rows of numbers are compared by whole registers");
 
@@ -46,9 +49,9 @@ _Static_assert(ROW_LANES % VECTOR == 0, "rows of numbers are compared by whole r
 #define PREFETCH(at) ((void)0)
 #endif
 
-/* A few numbers at a time, wherever they are; each is computed alike, too. VECTOR is what processors with AVX2 have registers
-   for: vectors of 64 bytes GCC takes apart so badly there that a product takes twenty times as long, and with AVX-512 these
-   are as quick. */
+/* A few numbers at a time, wherever they are; each is computed alike, too. VECTOR is what
+   processors with AVX2 have registers for: vectors of 64 bytes GCC takes apart so badly there that
+   a product takes twenty times as long, and with AVX-512 these are as quick. */
 #define REALS (VECTOR / 8)
 typedef double some_reals __attribute__((vector_size(VECTOR), aligned(8), may_alias));
 
@@ -70,11 +73,13 @@ static inline double of_bits(int64_t bits) {
 /* The sum of x, (n,). */
 double sum_of(const double *x, int64_t n);
 
-/* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for assign_bytes(n, d). */
+/* Columns, all different, that maximise the sum of S, (n, d), n <= d; `work` has room for
+   assign_bytes(n, d). */
 size_t assign_bytes(int64_t n, int64_t d);
 void assign_rows(const double *S, int64_t n, int64_t d, int64_t *columns, void *work);
 
-/* Memory for so many cells, of any value or zero, which is freed as any other; null if there is none. */
+/* Memory for so many cells, of any value or zero, which is freed as any other; null if there is
+   none. */
 void *room_for(size_t cells, size_t size);
 void *zeros_for(size_t cells, size_t size);
 
@@ -97,29 +102,37 @@ static inline void connect(int32_t *up, int32_t a, int32_t b) {
     up[a > b ? a : b] = a > b ? b : a;
 }
 
-/* Join tracks of n points, `track`, each named by one of them, along matches a, b, sorted by a; `objects` are less than k, and
-   `places`, (n, 2), may be none. Return how often, or -1 without memory. */
-int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int64_t matches, int64_t n, int32_t *track,
-                   const int32_t *objects, int64_t k, const double *places, double copy, double rounding, int64_t least,
+/* Join tracks of n points, `track`, each named by one of them, along matches a, b, sorted by a;
+   `objects` are less than k, and `places`, (n, 2), may be none. Return how often, or -1 without
+   memory. */
+int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int64_t matches,
+                   int64_t n, int32_t *track, const int32_t *objects, int64_t k,
+                   const double *places, double copy, double rounding, int64_t least,
                    int64_t rounds);
 
 /* Whether clusters A and B hold points of one object; those of a cluster, from start on, ascend. */
 int share_object(const int64_t *objects, const int64_t *start, int64_t A, int64_t B);
 
-/* Whether no object, of points offsets[i], ..., offsets[i + 1] - 1, gives a label to two of them. `holder`, (d, width), becomes
-   the number, from 1, of the point that holds a label in every object, and NOBODY where none does. */
+/* Whether no object, of points offsets[i], ..., offsets[i + 1] - 1, gives a label to two of them.
+   `holder`, (d, width), becomes the number, from 1, of the point that holds a label in every
+   object, and NOBODY where none does. */
 #define NOBODY 255
-int number_holders(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const int64_t *labels, uint8_t *holder);
+int number_holders(int64_t k, int64_t d, int64_t width, const int64_t *offsets,
+                   const int64_t *labels, uint8_t *holder);
 
-/* Count matches that join equal labels, of every pair of objects, in order, by the numbers of all matches, (m, width): right,
-   (n_pairs,). Whether that went well: it does not without memory, or where an object gives a label to two points. */
-int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets, const uint8_t *partner, const int64_t *labels,
-                   int64_t n_pairs, const int32_t *pairs, double *right);
+/* Count matches that join equal labels, of every pair of objects, in order, by the numbers of all
+   matches, (m, width): right, (n_pairs,). Whether that went well: it does not without memory, or
+   where an object gives a label to two points. */
+int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets,
+                   const uint8_t *partner, const int64_t *labels, int64_t n_pairs,
+                   const int32_t *pairs, double *right);
 
-/* For every one of n > q positions, the first two of four columns of `place`, the q nearest others, nearest first and of
-   equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows 2q apart. In their `order`, (n,), neighbours are
-   near each other. `memory` is room for nearest_cells(n) floats, `far` for q. */
+/* For every one of n > q positions, the first two of four columns of `place`, the q nearest others,
+   nearest first and of equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows
+   2q apart. In their `order`, (n,), neighbours are near each other. `memory` is room for
+   nearest_cells(n) floats, `far` for q. */
 size_t nearest_cells(int64_t n);
-void nearest_others(const float *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory, double *far);
+void nearest_others(const float *place, const int32_t *order, int64_t n, int64_t q, int32_t *near,
+                    float *memory, double *far);
 
 #endif

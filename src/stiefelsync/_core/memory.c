@@ -1,4 +1,5 @@
-/* Memory of many pages: where large ones are to be had they are asked for, as NumPy does for its arrays. */
+/* Memory of many pages: where large ones are to be had they are asked for, as NumPy does for its
+   arrays. */
 #define _GNU_SOURCE
 #include "kernels.h"
 
@@ -11,14 +12,20 @@
 
 static void *in_large_pages(void *memory, size_t bytes) {
 #if defined(MADV_HUGEPAGE)
-    const uintptr_t first = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE, last = ((uintptr_t)memory + bytes) / PAGE * PAGE;
-    if (memory && bytes >= MANY) madvise((void *)first, last - first, MADV_HUGEPAGE); /* no harm if it fails */
+    const uintptr_t first = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE,
+                    last = ((uintptr_t)memory + bytes) / PAGE * PAGE;
+    if (memory && bytes >= MANY)
+        madvise((void *)first, last - first, MADV_HUGEPAGE); /* no harm if it fails */
 #else
     (void)bytes;
 #endif
     return memory;
 }
 
-void *room_for(size_t cells, size_t size) { return in_large_pages(malloc(cells * size + 1), cells * size); }
+void *room_for(size_t cells, size_t size) {
+    return in_large_pages(malloc(cells * size + 1), cells * size);
+}
 
-void *zeros_for(size_t cells, size_t size) { return in_large_pages(calloc(cells + 1, size), cells * size); }
+void *zeros_for(size_t cells, size_t size) {
+    return in_large_pages(calloc(cells + 1, size), cells * size);
+}

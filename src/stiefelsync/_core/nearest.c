@@ -1,16 +1,19 @@
-/* The nearest others of every position, by a tree whose leaves of LEAF positions ask together: each of them has a lane of the
-   processor's registers, and the nearest so far are kept sorted by networks of minima and maxima, without a branch.
+/* The nearest others of every position, by a tree whose leaves of LEAF positions ask together: each
+   of them has a lane of the processor's registers, and the nearest so far are kept sorted by
+   networks of minima and maxima, without a branch.
 
-   What is sorted are keys: the bits of squares of distances in single precision, which have their order, the last of them
-   replaced by a code that tells whose distance it is. Where keys differ by more than that and by what rounding does, so do
-   distances; else one looks again, and exactly. On a grid, of the distances below some length no bit is lost, and codes are
-   the numbers of positions: then the keys of equally near ones are in their order, too. */
+   What is sorted are keys: the bits of squares of distances in single precision, which have their
+   order, the last of them replaced by a code that tells whose distance it is. Where keys differ by
+   more than that and by what rounding does, so do distances; else one looks again, and exactly. On
+   a grid, of the distances below some length no bit is lost, and codes are the numbers of
+   positions: then the keys of equally near ones are in their order, too. */
 #include "kernels.h"
 
 #include <math.h>
 
 #if defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* what takes or returns vectors is part of its callers */
+#pragma GCC diagnostic ignored "-Wpsabi" /* what takes or returns vectors is part of its callers   \
+                                          */
 #endif
 
 #define LEAF 8              /* the networks below are for eight */
@@ -21,23 +24,27 @@
 #define FEW 4               /* positions that are left in any order */
 #define STEPS 8             /* of a grid, in one pixel */
 #define FARTHEST 0x7f800000 /* the bits of infinity */
-#define TINY (27 << 23)     /* the bits of 2^-100: squares below may have lost more than their last bits */
+#define TINY                                                                                       \
+    (27 << 23) /* the bits of 2^-100: squares below may have lost more than their last bits */
 
 typedef float Reals __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
 typedef int32_t Whole __attribute__((vector_size(4 * LEAF), aligned(4), may_alias));
 typedef int64_t Longs __attribute__((vector_size(4 * LEAF)));
 
-/* n positions, leaf after leaf: x, y, and their numbers. The boxes of leaves, and those of branches, are low x, high x, low y,
-   high y. Keys end in a code, below `codes`, a power of two: the number of the position, or what tells leaf and place if not
-   `named`. Squares whose bits are below `exact` have lost none. */
+/* n positions, leaf after leaf: x, y, and their numbers. The boxes of leaves, and those of
+   branches, are low x, high x, low y, high y. Keys end in a code, below `codes`, a power of two:
+   the number of the position, or what tells leaf and place if not `named`. Squares whose bits are
+   below `exact` have lost none. */
 typedef struct {
     int64_t n, leaves, branches;
     float *x, *y, *leaf[4], *branch[4];
-    int32_t *number, *code, codes, named, exact; /* the codes of leaves in the order of visits, if not named */
+    int32_t *number, *code, codes, named,
+        exact; /* the codes of leaves in the order of visits, if not named */
 } Tree;
 
 size_t nearest_cells(int64_t n) {
-    return (size_t)(3 * (n + LEAF) + 4 * (BRANCH + 1) * (n / LEAF / BRANCH + 1) + (VISITS + 1) * LEAF);
+    return (size_t)(3 * (n + LEAF) + 4 * (BRANCH + 1) * (n / LEAF / BRANCH + 1) +
+                    (VISITS + 1) * LEAF);
 }
 
 static Tree tree_in(float *memory, int64_t n) {
@@ -93,8 +100,8 @@ static inline float single(int32_t bits) {
     return x;
 }
 
-/* Move the `half` smallest of n different keys to the front; `other` is room for n. O(n) whatever their order, as the pivots
-   are drawn. */
+/* Move the `half` smallest of n different keys to the front; `other` is room for n. O(n) whatever
+   their order, as the pivots are drawn. */
 static void halve(uint64_t *restrict key, int64_t n, int64_t half, uint64_t *restrict other) {
     uint64_t draw = 1, some[3];
     while (half > 0 && half < n) {
@@ -102,7 +109,8 @@ static void halve(uint64_t *restrict key, int64_t n, int64_t half, uint64_t *res
             draw = draw * 6364136223846793005u + 1442695040888963407u;
             some[t] = key[(draw >> 32) * (uint64_t)n >> 32];
         }
-        const uint64_t low = some[0] < some[1] ? some[0] : some[1], high = some[0] < some[1] ? some[1] : some[0];
+        const uint64_t low = some[0] < some[1] ? some[0] : some[1],
+                       high = some[0] < some[1] ? some[1] : some[0];
         const uint64_t pivot = some[2] < low ? low : some[2] > high ? high : some[2];
         int64_t front = 0;
         for (int64_t t = 0; t < n; t++) {
@@ -127,8 +135,10 @@ static void halve(uint64_t *restrict key, int64_t n, int64_t half, uint64_t *res
     }
 }
 
-/* Part n positions in the middle, as their `rank`, (n, 2), says on one side, turned round by `up`; return where. */
-static int64_t part(uint64_t *key, int64_t n, const uint32_t *rank, int side, uint32_t up, uint64_t *other) {
+/* Part n positions in the middle, as their `rank`, (n, 2), says on one side, turned round by `up`;
+   return where. */
+static int64_t part(uint64_t *key, int64_t n, const uint32_t *rank, int side, uint32_t up,
+                    uint64_t *other) {
     for (int64_t s = 0; s < n; s++) {
         const uint64_t i = key[s] & UINT32_MAX;
         key[s] = (uint64_t)(rank[2 * i + (uint64_t)side] ^ up) << 32 | i;
@@ -149,10 +159,10 @@ static float slender(const uint64_t *key, int64_t n, const float *place, int sid
     return (high[side] - low[side]) / (high[1 - side] - low[1 - side]);
 }
 
-/* Wind through n positions as Hilbert's curve does, so that what follows is near: halves along one side, quarters along the
-   other. What is slender is halved along its longer side alone. */
-static void wind(uint64_t *key, int64_t n, const float *place, const uint32_t *rank, int side, uint32_t up, uint32_t over,
-                 uint64_t *other) {
+/* Wind through n positions as Hilbert's curve does, so that what follows is near: halves along one
+   side, quarters along the other. What is slender is halved along its longer side alone. */
+static void wind(uint64_t *key, int64_t n, const float *place, const uint32_t *rank, int side,
+                 uint32_t up, uint32_t over, uint64_t *other) {
     if (n <= FEW) return;
     const float ratio = n > SAMPLE ? slender(key, n, place, side) : 1;
     if (ratio < 0.5f) {
@@ -173,11 +183,12 @@ static void wind(uint64_t *key, int64_t n, const float *place, const uint32_t *r
     wind(key + two, n - two, place, rank, 1 - side, ~over, ~up, other);
 }
 
-/* Give the points of every object, offsets[i], ..., offsets[i + 1] - 1 of `place`, (m, 2), numbers from 0 along a curve on which
-   neighbours are near each other: `turn`, (m,). */
+/* Give the points of every object, offsets[i], ..., offsets[i + 1] - 1 of `place`, (m, 2), numbers
+   from 0 along a curve on which neighbours are near each other: `turn`, (m,). */
 API int order_points(const float *place, const int64_t *offsets, int64_t k, int32_t *turn) {
     int64_t n = 0;
-    for (int64_t i = 0; i < k; i++) n = offsets[i + 1] - offsets[i] > n ? offsets[i + 1] - offsets[i] : n;
+    for (int64_t i = 0; i < k; i++)
+        n = offsets[i + 1] - offsets[i] > n ? offsets[i + 1] - offsets[i] : n;
     uint64_t *key = malloc((size_t)n * 24 + 1), *other = key + n;
     if (!key) return -1;
     uint32_t *rank = (uint32_t *)(other + n);
@@ -189,7 +200,8 @@ API int order_points(const float *place, const int64_t *offsets, int64_t k, int3
         }
         for (int64_t p = 0; p < count; p++) key[p] = (uint64_t)p;
         wind(key, count, place + 2 * first, rank, 0, 0, 0, other);
-        for (int64_t p = 0; p < count; p++) turn[first + (int64_t)(key[p] & UINT32_MAX)] = (int32_t)p;
+        for (int64_t p = 0; p < count; p++)
+            turn[first + (int64_t)(key[p] & UINT32_MAX)] = (int32_t)p;
     }
     free(key);
     return 0;
@@ -230,12 +242,15 @@ ALWAYS_INLINE void grow(const float *place, const int32_t *order, Tree t) {
         for (int c = 0; c < 4; c++) {
             float *around = t.branch[c] + l / BRANCH;
             t.leaf[c][l] = box[c];
-            *around = l % BRANCH == 0 ? box[c] : c & 1 ? most(*around, box[c]) : least(*around, box[c]);
+            *around = l % BRANCH == 0 ? box[c]
+                      : c & 1         ? most(*around, box[c])
+                                      : least(*around, box[c]);
         }
     }
 }
 
-/* The square of the gap between two boxes: by rounding, too, no more than the distance of any two positions in them. */
+/* The square of the gap between two boxes: by rounding, too, no more than the distance of any two
+   positions in them. */
 static inline float gap(float *const *boxes, int64_t i, const float *box) {
     const float a = most(most(boxes[0][i] - box[1], box[0] - boxes[1][i]), 0.0f);
     const float b = most(most(boxes[2][i] - box[3], box[2] - boxes[3][i]), 0.0f);
@@ -244,7 +259,8 @@ static inline float gap(float *const *boxes, int64_t i, const float *box) {
 
 /* The same for the `i`-th box and a position, in double precision. */
 static inline double exact_gap(float *const *boxes, int64_t i, double x, double y) {
-    const double left = boxes[0][i] - x, right = x - boxes[1][i], below = boxes[2][i] - y, above = y - boxes[3][i];
+    const double left = boxes[0][i] - x, right = x - boxes[1][i], below = boxes[2][i] - y,
+                 above = y - boxes[3][i];
     const double a = left > right ? left : right, b = below > above ? below : above;
     return (a > 0 ? a * a : 0.0) + (b > 0 ? b * b : 0.0);
 }
@@ -253,7 +269,8 @@ static inline double exact_gap(float *const *boxes, int64_t i, double x, double 
 static inline void insert(double *far, int32_t *who, int64_t q, double distance, int32_t point) {
     int64_t t = q - 1;
     if (distance > far[t] || (distance == far[t] && point > who[t])) return;
-    for (; t > 0 && (distance < far[t - 1] || (distance == far[t - 1] && point < who[t - 1])); t--) {
+    for (; t > 0 && (distance < far[t - 1] || (distance == far[t - 1] && point < who[t - 1]));
+         t--) {
         far[t] = far[t - 1];
         who[t] = who[t - 1];
     }
@@ -261,7 +278,8 @@ static inline void insert(double *far, int32_t *who, int64_t q, double distance,
     who[t] = point;
 }
 
-/* The q nearest of one position, the `own`-th in the tree, none of them farther than the limit; `far` is room for q. */
+/* The q nearest of one position, the `own`-th in the tree, none of them farther than the limit;
+   `far` is room for q. */
 static void search(Tree t, int64_t own, int64_t q, int32_t limit, int32_t *who, double *far) {
     const double x = t.x[own], y = t.y[own];
     const int64_t home = own / LEAF / BRANCH;
@@ -284,9 +302,10 @@ static void search(Tree t, int64_t own, int64_t q, int32_t limit, int32_t *who, 
     }
 }
 
-/* The keys of the positions of a leaf, by their distance from LEAF others, x and y, and their codes; return whether any is within
-   the limits. */
-ALWAYS_INLINE int measure(Tree t, int64_t leaf, Reals x, Reals y, const int32_t *code, Whole limit, Whole *key) {
+/* The keys of the positions of a leaf, by their distance from LEAF others, x and y, and their
+   codes; return whether any is within the limits. */
+ALWAYS_INLINE int measure(Tree t, int64_t leaf, Reals x, Reals y, const int32_t *code, Whole limit,
+                          Whole *key) {
     const float *there = t.x + leaf * LEAF, *over = t.y + leaf * LEAF;
     for (int s = 0; s < LEAF; s++) {
         const Reals a = x - there[s], b = y - over[s], apart = a * a + b * b;
@@ -297,32 +316,32 @@ ALWAYS_INLINE int measure(Tree t, int64_t leaf, Reals x, Reals y, const int32_t 
     return any((lower(one, two) - limit - 1) >> 31);
 }
 
-#define SORT(a, b)                         \
-    {                                      \
-        const Whole smaller = lower(a, b); \
-        b = higher(a, b);                  \
-        a = smaller;                       \
+#define SORT(a, b)                                                                                 \
+    {                                                                                              \
+        const Whole smaller = lower(a, b);                                                         \
+        b = higher(a, b);                                                                          \
+        a = smaller;                                                                               \
     }
 
 /* Merge keys into the best, sorted, and the best of those dropped so far, best[LEAF]. */
 ALWAYS_INLINE void merge(const Whole *key, Whole *best) {
-    Whole a = key[0], b = key[1], c = key[2], d = key[3], e = key[4], f = key[5], g = key[6], h = key[7];
-    SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h)
-    SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h)
-    SORT(a, b) SORT(c, d) SORT(e, f) SORT(g, h)
-    SORT(c, e) SORT(d, f)
-    SORT(b, e) SORT(d, g)
-    SORT(b, c) SORT(d, e) SORT(f, g)
-    /* Against the best from the other end, which leaves the smaller half of both, rising and then falling. */
-    Whole s = best[7], t = best[6], u = best[5], v = best[4];
+    Whole a = key[0], b = key[1], c = key[2], d = key[3], e = key[4], f = key[5], g = key[6],
+          h = key[7];
+    SORT(a, c)
+    SORT(b, d) SORT(e, g) SORT(f, h) SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h) SORT(a, b)
+        SORT(c, d) SORT(e, f) SORT(g, h) SORT(c, e) SORT(d, f) SORT(b, e) SORT(d, g) SORT(b, c)
+            SORT(d, e) SORT(f, g)
+        /* Against the best from the other end, which leaves the smaller half of both, rising and
+           then falling. */
+        Whole s = best[7],
+              t = best[6], u = best[5], v = best[4];
     Whole w = best[3], x = best[2], y = best[1], z = best[0];
-    SORT(a, s) SORT(b, t) SORT(c, u) SORT(d, v)
-    SORT(e, w) SORT(f, x) SORT(g, y) SORT(h, z)
-    best[LEAF] = lower(best[LEAF], lower(lower(lower(s, t), lower(u, v)), lower(lower(w, x), lower(y, z))));
-    SORT(a, e) SORT(b, f) SORT(c, g) SORT(d, h)
-    SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h)
-    SORT(a, b) SORT(c, d) SORT(e, f) SORT(g, h)
-    best[0] = a;
+    SORT(a, s)
+    SORT(b, t) SORT(c, u) SORT(d, v) SORT(e, w) SORT(f, x) SORT(g, y) SORT(h, z) best[LEAF] =
+        lower(best[LEAF], lower(lower(lower(s, t), lower(u, v)), lower(lower(w, x), lower(y, z))));
+    SORT(a, e)
+    SORT(b, f) SORT(c, g) SORT(d, h) SORT(a, c) SORT(b, d) SORT(e, g) SORT(f, h) SORT(a, b)
+        SORT(c, d) SORT(e, f) SORT(g, h) best[0] = a;
     best[1] = b;
     best[2] = c;
     best[3] = d;
@@ -332,9 +351,10 @@ ALWAYS_INLINE void merge(const Whole *key, Whole *best) {
     best[7] = h;
 }
 
-/* The LEAF nearest others of all positions of a leaf, and the next, into `best`: from the leaf itself and those before and after
-   it, then from all others whose box is within the limits: keys that might be nearer than the last of the best. Return whether
-   codes could name all leaves `visited`. */
+/* The LEAF nearest others of all positions of a leaf, and the next, into `best`: from the leaf
+   itself and those before and after it, then from all others whose box is within the limits: keys
+   that might be nearer than the last of the best. Return whether codes could name all leaves
+   `visited`. */
 ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *visited) {
     const float box[4] = {t.leaf[0][own], t.leaf[1][own], t.leaf[2][own], t.leaf[3][own]};
     const Whole places = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -364,7 +384,8 @@ ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *
             for (int l = 0; l < BRANCH; l++) gaps[l] = bits(gap(t.leaf, first + l, box));
             for (int l = 0; l < BRANCH; l++) within |= (uint32_t)(gaps[l] <= reach) << l;
             within &= UINT32_MAX >> (BRANCH - width);
-            for (int64_t l = before; l <= after; l++) within &= ~((uint32_t)(l / BRANCH == branch) << l % BRANCH);
+            for (int64_t l = before; l <= after; l++)
+                within &= ~((uint32_t)(l / BRANCH == branch) << l % BRANCH);
             for (; within; within &= within - 1) list[count++] = first + __builtin_ctz(within);
         }
         for (int64_t i = 0; i < count; i++) {
@@ -382,7 +403,8 @@ ALWAYS_INLINE int ask(Tree t, int64_t own, Whole *best, Whole *limits, int64_t *
     return 1;
 }
 
-WIDE void nearest_others(const float *place, const int32_t *order, int64_t n, int64_t q, int32_t *near, float *memory, double *far) {
+WIDE void nearest_others(const float *place, const int32_t *order, int64_t n, int64_t q,
+                         int32_t *near, float *memory, double *far) {
     Tree t = tree_in(memory, n);
     const float step = n < MANY ? step_of(place, n) : 0;
     int32_t shift = 0;

@@ -9,20 +9,23 @@
 #define EVERY 4
 #define BLOCK 16 /* matches at a time */
 #define LANES 8  /* partial sums */
-#define USUAL 16 /* powers of two around one, of positions whose offsets have squares that are no trouble */
+#define USUAL                                                                                      \
+    16 /* powers of two around one, of positions whose offsets have squares that are no trouble */
 
 /* What tables of borders and centres of cells are made for. */
 API const int64_t angles = ANGLES, scales = SCALES;
 
-typedef float Ends __attribute__((vector_size(16), aligned(4), may_alias)); /* the positions of both ends of a match */
+typedef float Ends __attribute__((vector_size(16), aligned(4),
+                                  may_alias)); /* the positions of both ends of a match */
 
 typedef int32_t Signs __attribute__((vector_size(16)));
 typedef double Four __attribute__((vector_size(32), may_alias));
 typedef int64_t Flags __attribute__((vector_size(32), may_alias));
 
-/* The positions of both ends of n matches, (n, 4), of those where they are known; `which` are these. Return how many, or none
-   if all of them are in one place. */
-static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, float *place, int32_t *which) {
+/* The positions of both ends of n matches, (n, 4), of those where they are known; `which` are
+   these. Return how many, or none if all of them are in one place. */
+static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, float *place,
+                      int32_t *which) {
     Ends *own = (Ends *)place, nothing = {0};
     Signs apart = {0};
     int64_t known = 0;
@@ -43,10 +46,11 @@ static int64_t places(const float *coordinates, const int64_t *ends, int64_t n, 
     return (apart[0] | apart[1]) && (apart[2] | apart[3]) ? known : 0;
 }
 
-/* The n matches `which`, in the order in which the curve through an object's points meets their ends on one side: `turn` is that of
-   all points, different ones of an object. `met` has a bit for each turn, and is zero again at the end; `who` has room for one. */
-static void in_order(const int32_t *turn, const int64_t *ends, int side, const int32_t *which, int64_t n, uint64_t *met,
-                     int32_t *who, int32_t *order) {
+/* The n matches `which`, in the order in which the curve through an object's points meets their
+   ends on one side: `turn` is that of all points, different ones of an object. `met` has a bit for
+   each turn, and is zero again at the end; `who` has room for one. */
+static void in_order(const int32_t *turn, const int64_t *ends, int side, const int32_t *which,
+                     int64_t n, uint64_t *met, int32_t *who, int32_t *order) {
     int64_t low = INT64_MAX, high = 0;
     for (int64_t t = 0; t < n; t++) {
         const int64_t own = turn[ends[2 * (int64_t)which[t] + side]], word = own / 64;
@@ -56,10 +60,12 @@ static void in_order(const int32_t *turn, const int64_t *ends, int side, const i
         high = word > high ? word : high;
     }
     for (; low <= high; low++)
-        for (; met[low]; met[low] &= met[low] - 1) *order++ = who[64 * low + __builtin_ctzll(met[low])];
+        for (; met[low]; met[low] &= met[low] - 1)
+            *order++ = who[64 * low + __builtin_ctzll(met[low])];
 }
 
-/* What n positions, (n, 4), are to be multiplied by, so that squares of offsets neither overflow nor vanish: a power of two. */
+/* What n positions, (n, 4), are to be multiplied by, so that squares of offsets neither overflow
+   nor vanish: a power of two. */
 WIDE static double unit_of(const float *place, int64_t n) {
     int32_t most = 0; /* as bits, whose order is that of numbers */
     for (int64_t t = 0; t < 4 * n; t++) {
@@ -75,9 +81,10 @@ WIDE static double unit_of(const float *place, int64_t n) {
     return abs(exponent) > USUAL ? ldexp(1.0, -exponent) : 1.0;
 }
 
-/* From the matches i, ..., last - 1 to every so many of their neighbours, (count, 4), in the one object and the other. */
-ALWAYS_INLINE int64_t offsets(const float *restrict place, const int32_t *restrict near, int64_t i, int64_t last,
-                              int64_t columns, int64_t every, float *restrict off) {
+/* From the matches i, ..., last - 1 to every so many of their neighbours, (count, 4), in the one
+   object and the other. */
+ALWAYS_INLINE int64_t offsets(const float *restrict place, const int32_t *restrict near, int64_t i,
+                              int64_t last, int64_t columns, int64_t every, float *restrict off) {
     const Ends *from = (const Ends *)place;
     Ends *at = (Ends *)off;
     for (; i < last; i++)
@@ -85,17 +92,21 @@ ALWAYS_INLINE int64_t offsets(const float *restrict place, const int32_t *restri
     return at - (Ends *)off;
 }
 
-/* The ratios of some of the offsets, of those that are not zero, and the number of these. Real and imaginary parts are not put
-   side by side at first: GCC 12 would take them for complex numbers, and fuse products and sums though it was told not to. */
-WIDE static int64_t ratios(const float *place, const int32_t *near, int64_t n, int64_t columns, float *restrict off,
-                           float *restrict re, float *restrict im) {
+/* The ratios of some of the offsets, of those that are not zero, and the number of these. Real and
+   imaginary parts are not put side by side at first: GCC 12 would take them for complex numbers,
+   and fuse products and sums though it was told not to. */
+WIDE static int64_t ratios(const float *place, const int32_t *near, int64_t n, int64_t columns,
+                           float *restrict off, float *restrict re, float *restrict im) {
     int64_t found = 0;
     for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t count = offsets(place, near, i, i + BLOCK < n ? i + BLOCK : n, columns, EVERY, off);
+        const int64_t count =
+            offsets(place, near, i, i + BLOCK < n ? i + BLOCK : n, columns, EVERY, off);
         int64_t zeros = 0;
         for (int64_t c = 0; c < count; c++) {
-            const float ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
-            const float length = ax * ax + bx * bx, a = (ay * ax + by * bx) / length, b = (by * ax - ay * bx) / length;
+            const float ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2],
+                        by = off[4 * c + 3];
+            const float length = ax * ax + bx * bx, a = (ay * ax + by * bx) / length,
+                        b = (by * ax - ay * bx) / length;
             re[found + c] = length > 0 ? a : 0.0f;
             im[found + c] = length > 0 ? b : 0.0f;
         }
@@ -115,8 +126,9 @@ WIDE static int64_t ratios(const float *place, const int32_t *near, int64_t n, i
 }
 
 /* The cell of angle and scale of every ratio. */
-WIDE static void cells_of(const float *restrict re, const float *restrict im, int64_t n, const float *restrict tangents,
-                          const float *restrict squares, int32_t *restrict cell) {
+WIDE static void cells_of(const float *restrict re, const float *restrict im, int64_t n,
+                          const float *restrict tangents, const float *restrict squares,
+                          int32_t *restrict cell) {
     for (int64_t t = 0; t < n; t++) {
         const float a = fabsf(re[t]), b = fabsf(im[t]), length = re[t] * re[t] + im[t] * im[t];
         int32_t turn = 0, scale = 0;
@@ -129,13 +141,16 @@ WIDE static void cells_of(const float *restrict re, const float *restrict im, in
 }
 
 /* The sum of n ratios within reach of z, in eight partial sums, and their number. */
-WIDE static int64_t around(const float *re, const float *im, int64_t n, const double *z, double reach, double *sum) {
+WIDE static int64_t around(const float *re, const float *im, int64_t n, const double *z,
+                           double reach, double *sum) {
     Four real[2] = {0}, imaginary[2] = {0};
     Flags count = {0};
     for (int64_t t = 0; t < n; t += LANES)
         for (int h = 0; h < 2; h++) {
-            const Four a = __builtin_convertvector(*(const Ends *)(re + t + 4 * h), Four), x = a - z[0];
-            const Four b = __builtin_convertvector(*(const Ends *)(im + t + 4 * h), Four), y = b - z[1];
+            const Four a = __builtin_convertvector(*(const Ends *)(re + t + 4 * h), Four),
+                       x = a - z[0];
+            const Four b = __builtin_convertvector(*(const Ends *)(im + t + 4 * h), Four),
+                       y = b - z[1];
             const Flags near = x * x + y * y <= reach;
             real[h] += (Four)((Flags)a & near);
             imaginary[h] += (Four)((Flags)b & near);
@@ -147,9 +162,10 @@ WIDE static int64_t around(const float *re, const float *im, int64_t n, const do
     return count[0] + count[1] + count[2] + count[3];
 }
 
-/* The mean of n ratios around the fullest of the cells they are in; there is room for LANES more. */
-static void commonest(float *re, float *im, int64_t n, double tolerance, const int32_t *cell, const double *centres,
-                      double *z) {
+/* The mean of n ratios around the fullest of the cells they are in; there is room for LANES more.
+ */
+static void commonest(float *re, float *im, int64_t n, double tolerance, const int32_t *cell,
+                      const double *centres, double *z) {
     int32_t votes[ANGLES * SCALES] = {0}, best = 0;
     for (int64_t t = 0; t < n; t++) votes[cell[t]]++;
     for (int32_t t = 1; t < ANGLES * SCALES; t++)
@@ -167,14 +183,18 @@ static void commonest(float *re, float *im, int64_t n, double tolerance, const i
 }
 
 /* The mean agreement of each of n matches with its neighbours. */
-WIDE static void agreement(const float *place, const int32_t *near, int64_t n, int64_t columns, const double *z,
-                           double rounding, double tolerance, float *restrict off, float *restrict longer,
-                           float *restrict each, double *restrict shares, const int32_t *which, double *support) {
-    const float re = (float)z[0], im = (float)z[1], less = (float)rounding, inverse = 1 / (float)tolerance;
+WIDE static void agreement(const float *place, const int32_t *near, int64_t n, int64_t columns,
+                           const double *z, double rounding, double tolerance, float *restrict off,
+                           float *restrict longer, float *restrict each, double *restrict shares,
+                           const int32_t *which, double *support) {
+    const float re = (float)z[0], im = (float)z[1], less = (float)rounding,
+                inverse = 1 / (float)tolerance;
     for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t last = i + BLOCK < n ? i + BLOCK : n, count = offsets(place, near, i, last, columns, 1, off);
+        const int64_t last = i + BLOCK < n ? i + BLOCK : n,
+                      count = offsets(place, near, i, last, columns, 1, off);
         for (int64_t c = 0; c < count; c++) {
-            const float ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2], by = off[4 * c + 3];
+            const float ax = off[4 * c], bx = off[4 * c + 1], ay = off[4 * c + 2],
+                        by = off[4 * c + 3];
             const float ex = ax * re - bx * im, fx = ax * im + bx * re;
             const float one = ex * ex + fx * fx, two = ay * ay + by * by;
             longer[c] = one > two ? one : two;
@@ -186,7 +206,8 @@ WIDE static void agreement(const float *place, const int32_t *near, int64_t n, i
                 each[c] = left * left;
             }
         for (int64_t c = 0; c < count; c++) {
-            const float share = 1 - sqrtf(each[c] / longer[c]) * inverse; /* or not a number, if both are zero */
+            const float share =
+                1 - sqrtf(each[c] / longer[c]) * inverse; /* or not a number, if both are zero */
             each[c] = share > 0 ? share : 0.0f;
         }
         for (int64_t c = 0; c < count; c++) shares[c] = each[c];
@@ -195,14 +216,18 @@ WIDE static void agreement(const float *place, const int32_t *near, int64_t n, i
     }
 }
 
-/* The support of matches, (M,), between the points `ends`, (M, 2), of several pairs of objects, those of pair g being
-   first[g], ..., first[g + 1] - 1; `turn` is that of all points, see order_points, and less than `turns`; `cells`, (groups, 2),
-   are those of the grids. What is unknown is left alone. */
-API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t turns, const int64_t *ends, const int64_t *first,
-                          int64_t groups, int64_t q, double tolerance, const double *cells, double rounded,
-                          const float *tangents, const float *squares, const double *centres, double *support) {
+/* The support of matches, (M,), between the points `ends`, (M, 2), of several pairs of objects,
+   those of pair g being first[g], ..., first[g + 1] - 1; `turn` is that of all points, see
+   order_points, and less than `turns`; `cells`, (groups, 2), are those of the grids. What is
+   unknown is left alone. */
+API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t turns,
+                          const int64_t *ends, const int64_t *first, int64_t groups, int64_t q,
+                          double tolerance, const double *cells, double rounded,
+                          const float *tangents, const float *squares, const double *centres,
+                          double *support) {
     int64_t most = 0;
-    for (int64_t g = 0; g < groups; g++) most = first[g + 1] - first[g] > most ? first[g + 1] - first[g] : most;
+    for (int64_t g = 0; g < groups; g++)
+        most = first[g + 1] - first[g] > most ? first[g + 1] - first[g] : most;
     if (most <= q) return 0;
     const int64_t columns = 2 * q, some = (columns + EVERY - 1) / EVERY, block = BLOCK * columns;
     Room room = {0};
@@ -232,7 +257,8 @@ API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t
     }
     memset(met, 0, (size_t)(turns / 64 + 1) * 8);
     for (int64_t g = 0; g < groups; g++) {
-        const int64_t *own = ends + 2 * first[g], n = places(coordinates, own, first[g + 1] - first[g], place, which);
+        const int64_t *own = ends + 2 * first[g],
+                      n = places(coordinates, own, first[g + 1] - first[g], place, which);
         double z[2];
         if (n <= q) continue;
         for (int side = 0; side < 2; side++) {
@@ -245,8 +271,10 @@ API int neighbour_support(const float *coordinates, const int32_t *turn, int64_t
         cells_of(re, im, found, tangents, squares, cell);
         commonest(re, im, found, tolerance, cell, centres, z);
         const double one = cells[2 * g], two = cells[2 * g + 1];
-        const double rounding = unit * (rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one)));
-        agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, shares, which, support + first[g]);
+        const double rounding =
+            unit * (rounded * sqrt(two * two + (z[0] * z[0] + z[1] * z[1]) * (one * one)));
+        agreement(place, near, n, columns, z, rounding, tolerance, off, longer, each, shares, which,
+                  support + first[g]);
     }
     free(room.memory);
     return 0;

@@ -73,9 +73,9 @@ SIGNATURES = {
     # grow.c
     "merge_round": """int: points i8[start[n]], objects i8[start[n]], start i8[n+1], n, k,
         A i8[edges], B i8[edges], count i8[edges], weight f8[edges], edges, gain f8[edges]?,
-        fresh b1[n], >new_points i8[start[n]], >new_objects i8[start[n]], >new_start i8[n+1],
+        untested b1[n], >new_points i8[start[n]], >new_objects i8[start[n]], >new_start i8[n+1],
         >new_A i8[edges], >new_B i8[edges], >new_count i8[edges], >new_weight f8[edges],
-        >done i8[start[n]], >first i8[start[n]], >torn b1[]?, >numbers i8[4]""",
+        >done i8[start[n]], >first i8[start[n]], >lost_edge b1[]?, >left_over i8[4]""",
     # involved.c
     "join_tracks": """i8: ends i8[2*M], weights f8[M], M, >track i8[m], objects i4[m], m,
         places f8[2*m]?, copy f8, rounding f8, least, rounds""",
@@ -154,7 +154,7 @@ SIGNATURES = {
         n, >A i8[edges], >B i8[edges], >count i8[edges], >weight f8[edges]""",
     "find_conflicts": """void: objects i8[start[-1]], start i8[], words u8[len(start)-1],
         A i8[pairs], B i8[pairs], pairs, >bad b1[pairs]""",
-    "find_pieces": "int: label i8[m], m, ends i8[2*M], M, counts b1[M]?, >first i8[m]",
+    "find_parts": "int: label i8[m], m, ends i8[2*M], M, counts b1[M]?, >first i8[m]",
     "compare_tracks": """void: ends i8[2*M], weights f8[M], M, other i8[], track i8[len(other)],
         component i8[len(other)], >gain f8[len(other)]""",
     "find_agreeing": "int: ends i8[2*M], M, labels i8[], >agree b1[M]",

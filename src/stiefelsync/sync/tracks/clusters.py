@@ -269,7 +269,7 @@ def connected_parts(labels: Ints, ends: Ints, counts: Bools | None = None) -> In
     [0, 1, 0, 3, 4]
     """
     first = np.empty(len(labels), dtype=np.int64)
-    call("find_pieces", labels, len(labels), ends, len(ends), counts, first)
+    call("find_parts", labels, len(labels), ends, len(ends), counts, first)
     return first
 
 
