@@ -33,7 +33,7 @@ SABOTAGES = (
     ("lexsort of canonical", "matching/_canonical.py",
      "np.lexsort((points[:, 1], points[:, 0], objects[:, 1], objects[:, 0]))", "np.arange(len(points))",
      "matching/test_building.py matching/test_matchings.py matching/test_bad_matchings.py"),
-    ("keep &= first", "io/colmap/database.py", "    keep &= first\n", "", "io/test_io_colmap.py"),
+    ("keep &= first", "io/colmap/write_rows.py", "    keep &= first\n", "", "io/test_io_colmap.py"),
     ("n / (n − 1)", "matching/metrics.py", "n / (n - 1) * ", "", "matching/test_metrics.py"),
     ("strict=True of the CSV reader", "io/csv_table.py", "delimiter=delimiter, strict=True", "delimiter=delimiter",
      "io/test_io_plain.py io/test_hostile.py"),

@@ -464,7 +464,7 @@ def test_interrupted_write(tmp_path, database, monkeypatch):
         copy.execute(f"DELETE FROM {target}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(colmap.database, "_apply", interrupt)
+    monkeypatch.setattr(colmap.database, "write_rows", interrupt)
     with pytest.raises(KeyboardInterrupt):
         io.write(CLEAN, tmp_path / "clean.db", like=database, force=True)
     assert digest(database.parent) == before

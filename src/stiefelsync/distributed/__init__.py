@@ -1,6 +1,6 @@
 """Problems larger than one process or one machine.
 
-Pieces on disk, pieces on Dask workers, row blocks of W.
+Parts on disk, parts on Dask workers, row blocks of W.
 """
 
 from stiefelsync.distributed.operator import operator, row_blocks

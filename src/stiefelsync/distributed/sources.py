@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, unknown_name
-from stiefelsync.io.colmap.tables import MAX_IMAGES, TABLES, check_tables, load_names
+from stiefelsync.io.colmap.read_rows import MAX_IMAGES, TABLES, check_tables, load_names
 from stiefelsync.io.limits import guarded
 from stiefelsync.io.parquet import ParquetSource
 from stiefelsync.io.parquet import sniff as is_dataset

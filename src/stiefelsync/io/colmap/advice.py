@@ -10,7 +10,7 @@ import numpy as np
 
 from stiefelsync.errors import counted
 from stiefelsync.io.colmap.positions import LEAST_CELL
-from stiefelsync.io.colmap.tables import TABLES, load_images, load_rows
+from stiefelsync.io.colmap.read_rows import TABLES, load_images, load_rows
 from stiefelsync.io.sqlite import snapshot
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.grid import resolution

@@ -15,26 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stiefelsync.errors import InputError, unknown_name
-from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
+from stiefelsync.io.base import Content, Format, Written, losses, register
 from stiefelsync.io.colmap.advice import advice
 from stiefelsync.io.colmap.create import create
 from stiefelsync.io.colmap.positions import LEAST_CELL, move_keypoints, with_refined
-from stiefelsync.io.colmap.tables import (
+from stiefelsync.io.colmap.read_rows import (
     MAX_IMAGES,
     TABLES,
     Database,
-    Images,
-    Rows,
     check_triggers,
     load_images,
     load_rows,
 )
-from stiefelsync.io.colmap.tables import check_tables as _check_tables
-from stiefelsync.io.colmap.verify import DEGENERATE, can_verify, installed_program
+from stiefelsync.io.colmap.read_rows import check_tables as _check_tables
+from stiefelsync.io.colmap.verify import can_verify, installed_program
 from stiefelsync.io.colmap.verify import verify as run_verification
+from stiefelsync.io.colmap.write_rows import changed_rows, fit_content, write_rows
 from stiefelsync.io.sqlite import distrust, is_sqlite, snapshot, state_of
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
@@ -43,9 +41,6 @@ from stiefelsync.positions.duplicate_keypoints import representatives
 __all__ = ["COLMAP", "MAX_IMAGES", "TABLES", "check_same_table", "next_command"]
 
 PROGRAMS = ("colmap", "pycolmap")
-UNCALIBRATED = 3  # a value of the column `config`
-
-Int64s = NDArray[np.int64]
 
 
 def read(
@@ -192,13 +187,13 @@ def write(
         known = _database(original, like, source, content.original)
         check_triggers(original, like, (*TABLES, "keypoints"))
         images, source, given = known.images, known.table, known.rows
-        fitted = _fitted(content, images, like)
+        fitted = fit_content(content, images, like)
         target = target or source
         rows = given if target == source else load_rows(original, target, images, like)
         stands = np.arange(len(images.coordinates))
         if merge_px:  # as they were read
             stands = representatives(images.coordinates, images.sizes, given.ends, merge_px)
-        changed, written = _changes(rows, fitted, images, stands)
+        changed, written = changed_rows(rows, fitted, images, stands)
         try:
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 distrust(copy)
@@ -206,7 +201,7 @@ def write(
                 original.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
                 copy.execute("BEGIN IMMEDIATE")
-                dropped = _apply(copy, target, changed)
+                dropped = write_rows(copy, target, changed)
                 least, moved = _least_cell(refine, content), 0
                 if least is not None:
                     moved = move_keypoints(copy, images, load_rows(copy, target, images, like), least)
@@ -230,97 +225,6 @@ def _least_cell(refine: bool | None, content: Content) -> float | None:
     if refine is None:
         return None if content.labels is None else LEAST_CELL
     return 0.0 if refine else None
-
-
-def _fitted(content: Content, images: Images, like: Path) -> Content:
-    """Return the content on all keypoints of the database, or say why it does not belong there.
-
-    Some formats put images into another order and forget the keypoints after an image's last matched one. So images
-    are found by name, and may have fewer keypoints than in the database; without names they must be equal in size.
-    """
-    given, wrong = content.matchings, f"these matches are not about the keypoints of {like}"
-    if given.names is None:
-        if not np.array_equal(given.sizes, images.sizes):
-            raise InputError(f"{wrong}: the images or their sizes differ")
-        return content
-    if list(given.names) == images.names and np.array_equal(given.sizes, images.sizes):
-        return content
-    names = names_of(given)
-    for name in sorted({*names} ^ {*images.names})[:1]:
-        raise InputError(f"{wrong}: {'the database has no' if name in names else 'they have no'} image {name!r}")
-    number = {name: i for i, name in enumerate(images.names)}
-    place = np.array([number[name] for name in names], dtype=np.int64)
-    for i in np.flatnonzero(given.sizes > images.sizes[place])[:1]:
-        raise InputError(f"{wrong}: {names[i]!r} has {images.sizes[place[i]]:,} of them, not {given.sizes[i]:,}")
-    labels = None
-    if content.labels is not None:
-        shift = (images.offsets[place] - given.offsets[:-1])[given.point_objects]
-        labels = np.full(int(images.sizes.sum()), -1, dtype=np.int64)
-        labels[np.arange(given.n_points) + shift] = content.labels
-    objects = place[given.pair_objects][given.match_pairs]
-    barred = np.sort(place[content.barred], axis=1)
-    fitted = Matchings.from_arrays(objects, given.indices, images.sizes)
-    return replace(content, matchings=fitted, labels=labels, barred=barred)
-
-
-def _changes(
-    rows: Rows, content: Content, images: Images, stands: Int64s
-) -> tuple[dict[int, tuple[NDArray[np.uint32], bool]], Written]:
-    """Return the new matches of every pair whose matches change and whether some were added, by pair id; and counts."""
-    ends = rows.ends
-    weight = np.array([len(stands), 1])
-    keep = content.holds(stands[ends])
-    first = np.zeros(len(keep), dtype=bool)  # of the same match given twice
-    first[np.unique(ends @ weight, return_index=True)[1]] = True
-    keep &= first
-    row = np.repeat(np.arange(len(rows.pair_ids)), np.diff(rows.start))
-    touched = set(row[~keep].tolist())
-    extra: dict[int, NDArray[Any]] = {}
-    held = np.sort(stands[ends[keep]] @ weight)
-    held = held[np.append(True, held[1:] != held[:-1])[: len(held)]]  # np.unique counts by hashes, ten times as slowly
-    if content.add:
-        new = ~np.isin(content.matchings.match_keys, held)
-        pairs = images.ids[content.matchings.pair_objects] @ np.array([MAX_IMAGES, 1])
-        pair_of, indices = pairs[content.matchings.match_pairs[new]], content.matchings.indices[new]
-        bounds = np.flatnonzero(np.diff(pair_of)) + 1
-        extra = {
-            int(pair_of[at]): block
-            for at, block in zip([0, *bounds], np.split(indices, bounds), strict=True)
-            if len(block)
-        }
-    number = {int(pair_id): r for r, pair_id in enumerate(rows.pair_ids)}
-    changed = {}
-    for pair_id in sorted({int(rows.pair_ids[r]) for r in touched} | extra.keys()):
-        old = np.empty((0, 2), dtype=np.int64)
-        if pair_id in number:
-            span = slice(*rows.start[number[pair_id] : number[pair_id] + 2])
-            old = rows.indices[span][keep[span]]
-        changed[pair_id] = np.concatenate([old, extra.get(pair_id, old[:0])]).astype("<u4"), pair_id in extra
-    return changed, Written(len(keep), int(keep.sum()), len(held), sum(map(len, extra.values())))
-
-
-def _apply(copy: sqlite3.Connection, target: str, changed: dict[int, tuple[NDArray[np.uint32], bool]]) -> int:
-    """Write the new matches of pairs; return of how many the verified ones were dropped."""
-    dropped = 0
-    for pair_id, (block, added) in changed.items():
-        values = (len(block), block.tobytes(), pair_id)
-        new = not copy.execute(f"UPDATE {target} SET rows = ?, cols = 2, data = ? WHERE pair_id = ?", values).rowcount
-        if target == "matches":
-            if new:
-                copy.execute("INSERT INTO matches (rows, data, pair_id, cols) VALUES (?, ?, ?, 2)", values)
-            verified = "FROM two_view_geometries WHERE pair_id = ?"
-            dropped += copy.execute(f"SELECT count(*) {verified} AND rows > 0", (pair_id,)).fetchone()[0]
-            copy.execute(f"DELETE {verified}", (pair_id,))
-            continue
-        if new:
-            insert = f"INSERT INTO {target} (rows, data, pair_id, cols, config) VALUES (?, ?, ?, 2, {UNCALIBRATED})"
-            copy.execute(insert, values)
-        elif added:
-            raised = f"UPDATE {target} SET config = {UNCALIBRATED} WHERE pair_id = ? AND config <= {DEGENERATE}"
-            copy.execute(raised, (pair_id,))
-        elif not len(block):
-            copy.execute(f"UPDATE {target} SET config = {DEGENERATE} WHERE pair_id = ?", (pair_id,))
-    return dropped
 
 
 def next_command(

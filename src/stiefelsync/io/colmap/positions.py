@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 from numpy.typing import NDArray
 
-from stiefelsync.io.colmap.tables import Images, Rows
+from stiefelsync.io.colmap.read_rows import Images, Rows
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.grid import resolution
 from stiefelsync.positions.refinement import refine_positions
