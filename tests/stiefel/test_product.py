@@ -25,7 +25,7 @@ def test_products_do_not_depend_on_chunks(dtype, columns, monkeypatch):
     diagonal = rng.random(matchings.n_points).astype(dtype)
     whole, shifted = sparse_product(W)(U), sparse_product(W, diagonal=diagonal)(U, onto=before.copy(), scale=1.3)
     np.testing.assert_allclose(whole, W @ U, rtol=1e-5, atol=1e-5)
-    monkeypatch.setattr(product, "_THREAD_WORK", 0)
+    monkeypatch.setattr(product, "_MIN_WORK_OF_THREADS", 0)
     monkeypatch.setattr(product, "workers", lambda: 3)
     assert np.array_equal(sparse_product(W)(U), whole)
     assert np.array_equal(sparse_product(W, diagonal=diagonal)(U, onto=before.copy(), scale=1.3), shifted)
@@ -57,7 +57,7 @@ def test_a_pool_is_used_where_there_are_threads_and_work(work, threads, pooled, 
     with ThreadPoolExecutor(2) as pool:
         monkeypatch.setattr(product, "_pool", lambda: used.append(1) or pool)
         monkeypatch.setattr(product, "workers", lambda: threads)
-        monkeypatch.setattr(product, "_THREAD_WORK", work)
+        monkeypatch.setattr(product, "_MIN_WORK_OF_THREADS", work)
         W = sparse.csr_array(np.arange(100.0).reshape(10, 10))
         np.testing.assert_array_equal(sparse_product(W)(np.ones((10, 2))), W @ np.ones((10, 2)))
     assert len(used) == pooled
@@ -69,7 +69,7 @@ def test_chunks_cover_all_rows_once():
 
 
 def test_more_entries_than_can_be_counted_are_refused(monkeypatch):
-    monkeypatch.setattr(product, "_MOST_ENTRIES", 3)
+    monkeypatch.setattr(product, "_MAX_ENTRIES", 3)
     sparse_product(sparse.csr_array(np.diag([1.0, 2, 3])))
     with pytest.raises(InputError, match=r"W has 4 entries, more than 3; pass it as a LinearOperator"):
         sparse_product(sparse.csr_array(np.diag([1.0, 2, 3, 4])))

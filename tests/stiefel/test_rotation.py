@@ -87,7 +87,7 @@ def test_of_many_rows_evenly_spaced_ones_settle_the_rotation_first(rng, monkeypa
     monkeypatch.setattr(rotation, "_fixed_point", lambda V, Q, *how, **more: seen.append((V, how, more)) or (Q, 0.1))
     rotation.sparsest(V, np.eye(2))
     (few, how, more), (every, again, then) = seen
-    at = np.linspace(0, len(V) - 1, rotation._ROWS * 2).astype(int)
+    at = np.linspace(0, len(V) - 1, rotation._ROWS_PER_COLUMN * 2).astype(int)
     np.testing.assert_array_equal(few, V[at])
     assert (at[0], at[-1]) == (0, len(V) - 1)
     assert every is V

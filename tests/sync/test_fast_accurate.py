@@ -107,7 +107,7 @@ def test_labels_do_not_depend_on_threads(method, monkeypatch):
         with ThreadPoolExecutor(threads) as pool, monkeypatch.context() as patch:
             patch.setattr(product, "_pool", lambda pool=pool: pool)
             patch.setattr(product, "workers", lambda threads=threads: threads)
-            patch.setattr(product, "_THREAD_WORK", 0)
+            patch.setattr(product, "_MIN_WORK_OF_THREADS", 0)
             labels[threads] = synchronise(matchings, 20, method=method).labels
     assert np.array_equal(labels[1], labels[2])
     assert np.array_equal(labels[1], labels[3])

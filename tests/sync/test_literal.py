@@ -101,9 +101,9 @@ def test_where_eigenvalues_cost_too_much_the_total_weight_is_the_certificate(mon
     problem, _ = datasets.synthetic(5, 6, 1.0, 0.6, rng=0)
     W = problem.to_matrix()
     assert upper_bound(problem) < W.sum()
-    monkeypatch.setattr(certificate, "MATRIX_ENTRIES", 5 * 30)
+    monkeypatch.setattr(certificate, "MAX_VECTOR_ENTRIES", 5 * 30)
     assert upper_bound(problem) < W.sum()
-    monkeypatch.setattr(certificate, "MATRIX_ENTRIES", 5 * 30 - 1)
+    monkeypatch.setattr(certificate, "MAX_VECTOR_ENTRIES", 5 * 30 - 1)
     assert upper_bound(problem) == W.sum()
     assert upper_bound(Matchings.from_pairs({}, [2, 2])) == 4
 
@@ -111,9 +111,9 @@ def test_where_eigenvalues_cost_too_much_the_total_weight_is_the_certificate(mon
 def test_the_lanczos_method_gives_the_same_certificate_within_its_budget(monkeypatch):
     problem, _ = datasets.synthetic(5, 6, 1.0, 0.6, rng=0)
     exact = upper_bound(problem)
-    monkeypatch.setattr(certificate, "VALUES_ROWS", 29)
+    monkeypatch.setattr(certificate, "MAX_ROWS_OF_ALL_VALUES", 29)
     assert upper_bound(problem) == pytest.approx(exact, rel=1e-9)
-    monkeypatch.setattr(certificate, "LANCZOS_WORK", 5**2 * 30 - 1)
+    monkeypatch.setattr(certificate, "MAX_LANCZOS_WORK", 5**2 * 30 - 1)
     assert upper_bound(problem) == problem.to_matrix().sum()
 
 

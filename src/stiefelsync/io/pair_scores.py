@@ -16,7 +16,7 @@ from stiefelsync.matching.matchings import Matchings
 __all__ = ["read_pair_scores", "read_pairs"]
 
 _HEADER = ["image_a", "image_b", "score"]
-_LEAST = 0.001  # probability that a score is taken for at least, and one minus that at most
+_MIN_PROBABILITY = 0.001  # probability that a score is taken for at least, and one minus that at most
 
 
 def read_pair_scores(path: Path, problem: Matchings) -> dict[tuple[int, int], float]:
@@ -67,7 +67,7 @@ def read_pair_scores(path: Path, problem: Matchings) -> dict[tuple[int, int], fl
                     raise FormatError(f"{where}: {row[0]!r} is paired with itself")
                 if (i, j) in found:
                     raise FormatError(f"{where}: the pair of {row[0]!r} and {row[1]!r} has a score already")
-                found[i, j] = float(logit(np.clip(_probability(row[2], where), _LEAST, 1 - _LEAST)))
+                found[i, j] = float(logit(np.clip(_probability(row[2], where), _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)))
         except (csv.Error, UnicodeDecodeError) as error:
             raise FormatError(f"{path} is not a CSV file of UTF-8 text ({error})") from None
     if not found:

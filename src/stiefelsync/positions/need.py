@@ -14,10 +14,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # Matches of a pair of images, below which programs that reconstruct scenes do not use it.
-_FEWEST = 15
+_MIN_MATCHES = 15
 # Share of an object's matched points that pairs may take with them when they are dropped.
-_MOST = 0.5
-_MOSTLY = 0.5  # share of wrong matches beyond which a pair is dropped whatever it is for
+_MAX_SHARE_LOST = 0.5
+_MAX_SHARE_WRONG = 0.5  # share of wrong matches beyond which a pair is dropped whatever it is for
 
 
 def expendable(matchings: Matchings, kept: Bools, wrong: Floats, candidates: Bools) -> Bools:
@@ -61,19 +61,19 @@ def expendable(matchings: Matchings, kept: Bools, wrong: Floats, candidates: Boo
     degree = np.bincount(matchings.endpoints[kept].ravel(), minlength=matchings.n_points)
     matched = np.bincount(matchings.point_objects[degree > 0], minlength=matchings.n_objects)
     left, start = matched.copy(), matchings.pair_start
-    used = np.add.reduceat(np.append(kept, False), start[:-1], dtype=np.int64) >= _FEWEST
+    used = np.add.reduceat(np.append(kept, False), start[:-1], dtype=np.int64) >= _MIN_MATCHES
     few = np.flatnonzero(candidates)
     for pair in few[np.argsort(-wrong[few], kind="stable")].tolist():
         objects, own = matchings.pair_objects[pair], slice(start[pair], start[pair + 1])
         ends = matchings.endpoints[own][kept[own]]
         lost = (degree[ends] == 1).sum(axis=0)  # a point has one match in a pair
-        needed = bool((left[objects] - lost < (1 - _MOST) * matched[objects]).any())
+        needed = bool((left[objects] - lost < (1 - _MAX_SHARE_LOST) * matched[objects]).any())
         if used[pair] and not needed:
             used[pair] = False
             group = connected(matchings.n_objects, matchings.pair_objects[used])
             needed = bool(group[objects[0]] != group[objects[1]])
             used[pair] = needed
-        if wrong[pair] > _MOSTLY or not needed:
+        if wrong[pair] > _MAX_SHARE_WRONG or not needed:
             dropped[pair], used[pair] = True, False
             degree[ends] -= 1
             left[objects] -= lost

@@ -17,10 +17,10 @@ __all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned", "whitening"
 # Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed
 # as quickly, and for products of larger ones BLAS takes several threads: SciPy's would wait beside
 # NumPy's.
-_PRODUCTS_ALONE = range(16, 65)
-_LEAST = 0.25  # singular value, the largest being 1, for which the steps towards 1 are the best …
+_ROWS_BY_PRODUCTS = range(16, 65)
+_LEAST_SINGULAR_VALUE = 0.25  # singular value, the largest being 1, for which the steps towards 1 are the best …
 # … and how many these are: some whatever the matrix, or enough for a twentieth
-_FEWEST, _STEPS = 4, 12
+_MIN_STEPS, _MAX_STEPS = 4, 12
 _BY_TYPE = {
     "f": (linalg.blas.sgemm, linalg.lapack.slange, 2.0**-12),
     "d": (linalg.blas.dgemm, linalg.lapack.dlange, 2.0**-26),
@@ -180,7 +180,7 @@ def _scales(least: float) -> Iterator[float]:
         least *= 1.5 * s - 0.5 * s**3 * least**2
 
 
-_SCALES = tuple(islice(_scales(_LEAST), _STEPS))
+_SCALES = tuple(islice(_scales(_LEAST_SINGULAR_VALUE), _MAX_STEPS))
 
 
 def polar(A: NDArray[Any]) -> NDArray[Any]:
@@ -204,7 +204,7 @@ def polar(A: NDArray[Any]) -> NDArray[Any]:
     >>> polar(np.array([[0.0, 2.0], [-3.0, 0.0]])).tolist()
     [[0.0, 1.0], [-1.0, 0.0]]
     """
-    if len(A) == A.shape[1] and len(A) in _PRODUCTS_ALONE and (Q := _newton_schulz(A)) is not None:
+    if len(A) == A.shape[1] and len(A) in _ROWS_BY_PRODUCTS and (Q := _newton_schulz(A)) is not None:
         return Q
     try:
         X, _, Yt = np.linalg.svd(A, full_matrices=False)
@@ -230,7 +230,7 @@ def _newton_schulz(A: NDArray[Any]) -> NDArray[Any] | None:
         return None
     unit = 1 / bound  # by which X is to be multiplied at first
     for n, scale in enumerate(_SCALES):
-        close = n > _FEWEST and len(A) - np.vdot(X.T, X.T) <= tol
+        close = n > _MIN_STEPS and len(A) - np.vdot(X.T, X.T) <= tol
         s = unit if close else unit * scale
         X = gemm(-0.5 * s**3, G, X, 1.5 * s, X)
         if close:

@@ -24,8 +24,8 @@ __all__ = ["Product", "sparse_product"]
 Product: TypeAlias = Callable[..., NDArray[Any]]
 """U ↦ W U; with keywords ``onto`` and ``scale``, scale·W U − onto in the memory of `onto`."""
 
-_THREAD_WORK = 4_000_000  # a product of fewer multiply-adds costs less than handing it to threads
-_MOST_ENTRIES = np.iinfo(np.int32).max
+_MIN_WORK_OF_THREADS = 4_000_000  # a product of fewer multiply-adds costs less than handing it to threads
+_MAX_ENTRIES = np.iinfo(np.int32).max
 
 
 def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None) -> Product:
@@ -51,8 +51,8 @@ def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None) -> Product:
     [[3.0], [1.0]]
     """
     csr = W if W.has_sorted_indices else W.sorted_indices()
-    if csr.nnz > _MOST_ENTRIES:
-        raise InputError(f"W has {csr.nnz:,} entries, more than {_MOST_ENTRIES:,}; pass it as a LinearOperator")
+    if csr.nnz > _MAX_ENTRIES:
+        raise InputError(f"W has {csr.nnz:,} entries, more than {_MAX_ENTRIES:,}; pass it as a LinearOperator")
     m, name = csr.shape[0], "product_f32" if csr.dtype == np.float32 else "product_f64"
     indptr, indices = (np.ascontiguousarray(x, np.int32) for x in (csr.indptr, csr.indices))
     data, shift = (x if x is None else np.ascontiguousarray(x, csr.dtype) for x in (csr.data, diagonal))
@@ -64,11 +64,11 @@ def sparse_product(W: Any, *, diagonal: NDArray[Any] | None = None) -> Product:
         def fill(rows: tuple[int, int]) -> None:
             call(name, indptr, indices, data, m, U, U.shape[1], out, *rows, shift, onto, scale)
 
-        if len(indices) * U.shape[1] < _THREAD_WORK or (pieces := workers()) == 1:
+        if len(indices) * U.shape[1] < _MIN_WORK_OF_THREADS or (threads := workers()) == 1:
             fill((0, m))
         else:
             # Chunks of rows with about as many entries each, one per thread.
-            chunks = _chunks(np.searchsorted(indptr, np.linspace(0, len(indices), pieces + 1)), m)
+            chunks = _chunks(np.searchsorted(indptr, np.linspace(0, len(indices), threads + 1)), m)
             for _ in _pool().map(fill, chunks):
                 pass
         return out

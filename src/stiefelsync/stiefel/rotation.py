@@ -22,7 +22,7 @@ from stiefelsync.stiefel.steps import Step
 
 __all__ = ["rotate", "sparsest", "turn"]
 
-_ROWS = 12  # rows per column that settle the rotation before all rows finish it
+_ROWS_PER_COLUMN = 12  # rows per column that settle the rotation before all rows finish it
 # How far from orthonormal a basis may be: rounding in float32 is far below, a mistake far above.
 _ORTHONORMAL = 1e-3
 
@@ -80,7 +80,11 @@ def sparsest(
     [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     """
     m, d = V.shape
-    few = V if m <= 2 * _ROWS * d else np.ascontiguousarray(V[np.linspace(0, m - 1, _ROWS * d).astype(np.int64)])
+    few = (
+        V
+        if m <= 2 * _ROWS_PER_COLUMN * d
+        else np.ascontiguousarray(V[np.linspace(0, m - 1, _ROWS_PER_COLUMN * d).astype(np.int64)])
+    )
     found, pace = _fixed_point(few, _aligned(few) if Q is None else Q, p, tol, max_iter)
     if few is not V:
         found, _ = _fixed_point(V, found, p, tol, max_iter, pace=pace)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["DENSE_ROWS", "EXACT_ROWS", "LANCZOS_WORK", "MATRIX_ENTRIES", "QUICK_ROWS", "VALUES_ROWS", "some_rows"]
+__all__ = [
+    "MAX_DENSE_ROWS",
+    "MAX_EXACT_ROWS",
+    "MAX_LANCZOS_WORK",
+    "MAX_ROWS_OF_ALL_VALUES",
+    "MAX_VECTOR_ENTRIES",
+    "QUICK_ROWS",
+    "some_rows",
+]
 
 # Rows of W up to which one exact eigendecomposition, O(m³), is affordable (a few seconds, 32 MB)
 # and spares all doubt about lost copies of multiple eigenvalues.
-DENSE_ROWS = 2000
+MAX_DENSE_ROWS = 2000
 # Rows up to which it is also quicker than the Lanczos method with its check for lost copies …
-EXACT_ROWS = 500
+MAX_EXACT_ROWS = 500
 # … and about as quick as the block iteration to four digits.
 QUICK_ROWS = 150
 # Rows up to which all eigenvalues without their vectors take two or three seconds (2,200 rows: 0.8
 # s, where the Lanczos method took 2.6 s for 200 of them).
-VALUES_ROWS = 3000
+MAX_ROWS_OF_ALL_VALUES = 3000
 # Entries of an eigenvector matrix, and m·d² of the Lanczos method, beyond which a bound costs more
 # than an answer.
-MATRIX_ENTRIES = 2_000_000
-LANCZOS_WORK = 50_000_000
+MAX_VECTOR_ENTRIES = 2_000_000
+MAX_LANCZOS_WORK = 50_000_000
 _AT_A_TIME = 1024  # rows whose intermediate results stay in cache
 
 

@@ -26,7 +26,7 @@ _QUANTITIES = {"primary": ("objective",), "both": ("objective", "secondary")}
 CRITERIA = tuple(_QUANTITIES)
 _SENSES = {"max": 1, "min": -1}
 # Eigenvalues closer than this, relative to the largest, count as equal.
-_EQUAL = 1e-6
+_EQUAL_VALUES = 1e-6
 # Updates after convergence, of which ten mend what they are there for, and rotations without a
 # criterion.
 _MAX_EXTRA = 100_000
@@ -272,7 +272,7 @@ def _warn(run: StiefelResult, A: SymmetricOperator, rng: np.random.Generator) ->
         return
     inside = np.linalg.eigvalsh(run.U.T @ (A @ run.U))
     outside, _ = next_eigenvalue(A, run.U, rng)
-    if abs(inside[0] - outside) <= _EQUAL * abs(inside).max():
+    if abs(inside[0] - outside) <= _EQUAL_VALUES * abs(inside).max():
         d = run.U.shape[1]
         warnings.warn(
             f"no separated eigenspace: eigenvalue {d} is {A.sign * float(inside[0]):.6g} and eigenvalue {d + 1} is"

@@ -21,7 +21,7 @@ from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import MatrixLike, SymmetricOperator, as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise
 from stiefelsync.stiefel.result import Subspace
-from stiefelsync.stiefel.sizes import DENSE_ROWS
+from stiefelsync.stiefel.sizes import MAX_DENSE_ROWS
 from stiefelsync.stiefel.steps import none
 
 __all__ = ["SUBSPACES", "Subspace", "arpack", "dominant_subspace", "leading_vectors", "next_eigenvalue"]
@@ -65,7 +65,7 @@ def dominant_subspace(
     """
     operator = as_operator(W)
     if method == "auto":
-        method = "eigh" if operator.size <= DENSE_ROWS else "eigsh"
+        method = "eigh" if operator.size <= MAX_DENSE_ROWS else "eigsh"
     if method not in SUBSPACES:
         raise unknown_name("subspace method", method, ["auto", *SUBSPACES])
     if not is_integer(d) or not 1 <= d <= operator.size:

@@ -1,4 +1,4 @@
-"""The synchroniser: split, solve, project, refine, merge."""
+"""The synchroniser: choose a method, label the points, tell what became of the matches."""
 
 from stiefelsync.sync.method import METHODS, Method, Outcome, Progress
 from stiefelsync.sync.result import Synchronisation

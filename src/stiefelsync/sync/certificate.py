@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.stiefel.sizes import LANCZOS_WORK, MATRIX_ENTRIES, VALUES_ROWS
+from stiefelsync.stiefel.sizes import MAX_LANCZOS_WORK, MAX_ROWS_OF_ALL_VALUES, MAX_VECTOR_ENTRIES
 from stiefelsync.stiefel.subspace import dominant_subspace
 
 __all__ = ["upper_bound"]
@@ -37,10 +37,10 @@ def upper_bound(matchings: Matchings) -> float:
         return total
     full, rest = divmod(m, k)
     count = full + (rest > 0)
-    if count >= m or count * m > MATRIX_ENTRIES or (m > VALUES_ROWS and count**2 * m > LANCZOS_WORK):
+    if count >= m or count * m > MAX_VECTOR_ENTRIES or (m > MAX_ROWS_OF_ALL_VALUES and count**2 * m > MAX_LANCZOS_WORK):
         return total
     W = matchings.to_matrix()
-    if m <= VALUES_ROWS:
+    if m <= MAX_ROWS_OF_ALL_VALUES:
         values = np.linalg.eigvalsh(W.toarray())[::-1][:count]
     else:
         values = dominant_subspace(W, count, method="eigsh", rng=0).values

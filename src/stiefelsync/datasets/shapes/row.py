@@ -25,7 +25,7 @@ Rng = np.random.Generator | int | None
 Problem = tuple[Matchings, Ints]
 
 _RUN = 10  # video: objects of the first run, and the distance up to which blocks are right
-_DECAY, _MOST = 0.01, 0.4  # video: errors per step beyond that distance, at most so many …
+_DECAY, _MAX_ERROR = 0.01, 0.4  # video: errors per step beyond that distance, at most so many …
 _BETWEEN = 0.35  # … and between the two runs at least so many,
 _CONFUSED = 0.55  # where a pair of look-alikes is swapped with this probability
 
@@ -268,7 +268,7 @@ def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: 
     i, j = pairs.T
     far = j - i > _RUN
     between = far & (i < _RUN) & (j >= _RUN)
-    error = np.where(far, np.minimum(_DECAY * (j - i - _RUN), _MOST), 0.0)
+    error = np.where(far, np.minimum(_DECAY * (j - i - _RUN), _MAX_ERROR), 0.0)
     error = np.where(between, np.maximum(error, _BETWEEN), error)
     couples = rng.permutation(universe)[: 2 * look_alikes].reshape(2, -1).T
     seen = np.ones((objects, universe), dtype=bool)

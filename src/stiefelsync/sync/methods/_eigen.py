@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.stiefel.operators import as_operator
-from stiefelsync.stiefel.sizes import EXACT_ROWS
+from stiefelsync.stiefel.sizes import MAX_EXACT_ROWS
 from stiefelsync.stiefel.subspace import Subspace, dominant_subspace
 
 __all__ = ["eigenpairs", "is_full", "pad_columns", "signs"]
@@ -59,7 +59,7 @@ def eigenpairs(
     if n == 0:
         return np.zeros((m, 0), dtype=W.dtype), np.zeros(0, dtype=W.dtype)
     if method == "auto":
-        method = "eigh" if m <= EXACT_ROWS or 8 * n > m else "eigsh"
+        method = "eigh" if m <= MAX_EXACT_ROWS or 8 * n > m else "eigsh"
     top = dominant_subspace(W, n, method=method, rng=rng)
     if not magnitude or as_operator(W).positive_shift(rng) <= top.values[-1]:
         return top.V, top.values
