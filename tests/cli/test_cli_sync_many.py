@@ -40,3 +40,24 @@ def test_sync_on_several_processes(run, scene, tmp_path):
     np.testing.assert_array_equal(read_labels(tmp_path / "a.npz"), distributed.synchronise(problem).labels)
     wrong = run("sync", tmp_path / "all.npz", "-o", tmp_path / "b.npz", "--workers", 2, code=2)
     assert "works in one process" in wrong.stderr
+
+
+def test_sync_in_parts_says_time_memory_and_whether_workers_pay(run, scene, tmp_path):
+    pytest.importorskip("pyarrow")
+    problem, _ = scene
+    io.write(problem, tmp_path / "all.csv")
+    done = run("sync", tmp_path / "all.csv", "-o", tmp_path / "a.csv", "--memory", "1GB").stdout
+    assert "s in all, " in done
+    assert "MB of memory at most" in done
+    assert "one group of objects" in done or "1 group of objects" in done
+    figures = json.loads(
+        run("sync", tmp_path / "all.csv", "-o", tmp_path / "b.parquet", "--checkpoint", tmp_path / "c", "--json").stdout
+    )
+    assert figures["peak_memory_bytes"] > 10**7
+    assert figures["matches_before"] == problem.n_matches
+    told = run("sync", tmp_path / "all.npz", "-o", tmp_path / "d.npz", "--method", "tracks", "--workers", 1).stdout
+    assert "Below some 20 million matches workers take longer than one process does" in told
+    wrong = run("sync", tmp_path / "all.csv", "-o", tmp_path / "e.csv", "--memory", "2GB", "--method", "fast", code=2)
+    assert "--method is for problems that fit into memory" in wrong.stderr
+    wrong = run("sync", tmp_path / "all.csv", "-o", tmp_path / "e.csv", "--memory", "much", code=2)
+    assert "--memory must be a size such as 400MB or 2GB, got 'much'" in wrong.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ast import literal_eval
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +16,9 @@ from stiefelsync.errors import InputError
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, METHODS
 
 __all__ = [
-    "Add", "Certificate", "Columns", "Duplicates", "Features", "Force", "Format", "Images", "Input", "Inputs", "Json",
-    "Like", "Method", "Options", "Quiet", "Seed", "Threshold", "To", "Universe", "Unused", "Verbose", "parse_options",
-    "parse_universe",
+    "Add", "Certificate", "Checkpoint", "Columns", "Duplicates", "Features", "Force", "Format", "Images", "Input",
+    "Inputs", "Json", "Like", "Memory", "Method", "Options", "Quiet", "Seed", "Threshold", "To", "Universe", "Unused",
+    "Verbose", "parse_memory", "parse_options", "parse_universe",
 ]  # fmt: skip
 
 Input = Annotated[
@@ -116,6 +117,22 @@ Threshold = Annotated[
     float | None,
     typer.Option("--threshold", metavar="P", help="Scored pairs: ignore those that are less probable."),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Find tracks in parts, of what needs more memory than there is, within so much: 400MB, 2GB.",
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Find tracks in parts, and keep what is done in this folder: the same command goes on after a kill.",
+    ),
+]
 Images = Annotated[Path | None, typer.Option("--images", help="Folder of the photographs, for the report.")]
 Options = Annotated[
     list[str],
@@ -126,6 +143,25 @@ Options = Annotated[
         "(stiefelsync methods NAME lists them); may be repeated.",
     ),
 ]
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def parse_memory(text: str | None) -> float | None:
+    """Return a number of bytes.
+
+    Examples
+    --------
+    >>> parse_memory("2GB"), parse_memory("400 MB"), parse_memory(None)
+    (2000000000.0, 400000000.0, None)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", text, re.IGNORECASE | re.ASCII)
+    if found is None or not float(found[1]):
+        raise InputError(f"--memory must be a size such as 400MB or 2GB, got {text!r}")
+    return float(found[1]) * _UNITS[found[2].upper()]
 
 
 def parse_universe(text: str) -> int | str:

@@ -34,12 +34,14 @@ __all__ = [
     "facts",
     "note",
     "number",
+    "peak_memory",
     "percent",
     "print_anything",
     "program",
     "progress",
     "show",
     "show_json",
+    "spent",
     "table",
     "track",
 ]
@@ -132,6 +134,34 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.{digits}f}"
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes of memory that this process has had, None where the system does not tell.
+
+    Examples
+    --------
+    >>> peak_memory() is None or peak_memory() > 10**7
+    True
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
+def spent(seconds: float) -> str:
+    """Return how long something took and how much memory there was at most.
+
+    Examples
+    --------
+    >>> spent(2).partition(",")[0]
+    '2.00 s in all'
+    """
+    most = peak_memory()
+    return f"{number(seconds, 2)} s in all" + ("" if most is None else f", {most / 1e6:,.0f} MB of memory at most")
 
 
 def percent(share: float | None, digits: int = 1) -> str:

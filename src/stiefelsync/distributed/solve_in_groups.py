@@ -283,6 +283,7 @@ class _Plan:
         wanted = self._wanted(track, border)[track]
         points = np.flatnonzero(wanted)
         ends, weights, others, kept = self._collect(track, wanted, border)
+        self.callback(Progress("last joins", 0))  # which takes a while and has no parts
         place = self.places(points)
         ends, here = place[ends], place[track[points]]
         joined, more = join(here, self.owners[points], ends, weights, least=self.least)

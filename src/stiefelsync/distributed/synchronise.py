@@ -91,6 +91,7 @@ def synchronise(
     checkpoint: str | Path | None = None,
     output: str | Path | None = None,
     callback: Callback | None = None,
+    keep_checkpoint: bool = False,
     **options: Any,
 ) -> Synchronisation | Labelling:
     """Find tracks group by group, here or on Dask workers; the labels are the same.
@@ -119,6 +120,8 @@ def synchronise(
     callback
         Called with :class:`~stiefelsync.sync.method.Progress` after every part; a true return value
         asks to stop.
+    keep_checkpoint
+        Whether the checkpoints stay at the end, for who has yet to write the answer.
     options
         Of opening the file (COLMAP: ``source="matches"``).
 
@@ -160,7 +163,7 @@ def synchronise(
     if output is not None:
         with replacing(output, force=True) as staged:
             write_labels(answer.labels, staged)
-    if checkpoint is not None and not answer.stopped:
+    if checkpoint is not None and not answer.stopped and not keep_checkpoint:
         forget(checkpoint)
     if isinstance(source, Matchings):
         outcome = Outcome(

@@ -59,15 +59,43 @@ def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDA
     """Return the object numbers of the given text columns, the names of the objects, and how many there are."""
     counts = sum(np.bincount(table.columns[column], minlength=len(table.texts)) for column in columns)
     used = np.flatnonzero(counts)
+    place, names, k = number_objects(table, used, path)
+    strange = used[place[used] < 0]
+    if len(strange):
+        code = int(strange[0])
+        t = int(np.any([table.columns[column] == code for column in columns], axis=0).argmax())
+        raise bad_row(path, table, t, f"unknown object {list(table.texts)[code].strip()!r}")
+    return [place[table.columns[column]] for column in columns], names, k
+
+
+def number_objects(
+    table: Table, used: NDArray[np.int64], path: Path
+) -> tuple[NDArray[np.int32], list[str] | None, int]:
+    """Number the objects of a table.
+
+    Parameters
+    ----------
+    used : (u,) int64
+        Numbers of the texts, among `table.texts`, that are names of objects.
+
+    Returns
+    -------
+    place : (texts,) int32
+        Object of each text, -1 of one that is none.
+    names
+        Of the objects, None where they are numbers from 0 on.
+    k
+        How many objects there are.
+    """
     texts = list(table.texts)
     k = len(table.sizes) if table.sizes is not None else None
     names: list[str] | None = table.names
     if names is not None:
         if len(set(names)) != len(names) or k not in (None, len(names)):
             raise FormatError(f"{path}: the line '# names' must give one different name per object")
-        k = len(names)
         # Rows may have the outer spaces of a name, or not.
         number = {name.strip(): i for i, name in enumerate(names)} | {name: i for i, name in enumerate(names)}
+        k = len(names)
     else:
         mentioned = sorted({texts[code].strip() for code in used})
         whole = all(name.isdecimal() and name.isascii() for name in mentioned)
@@ -79,12 +107,8 @@ def _objects(table: Table, columns: Sequence[str], path: Path) -> tuple[list[NDA
         k = len(number)
     place = np.full(len(texts), -1, dtype=np.int32)
     for code in used:
-        name = texts[code] if texts[code] in number else texts[code].strip()
-        if name not in number:
-            t = int(np.any([table.columns[column] == code for column in columns], axis=0).argmax())
-            raise bad_row(path, table, t, f"unknown object {name!r}")
-        place[code] = number[name]
-    return [place[table.columns[column]] for column in columns], names, k
+        place[code] = number.get(texts[code], number.get(texts[code].strip(), -1))
+    return place, names, k
 
 
 def _sizes(

@@ -20,7 +20,7 @@ from stiefelsync.io.base import head
 from stiefelsync.io.limits import lines, plain_numbers, real, shown, whole
 from stiefelsync.io.tables.files import PARQUET, Header, contents, read_arrow, read_quickly
 
-__all__ = ["DELIMITERS", "Table", "bad_row", "header_of", "parse", "parse_rows"]
+__all__ = ["DELIMITERS", "Table", "bad_row", "check_header", "header_of", "parse", "parse_rows", "skip_header"]
 
 TEXT = ("object_a", "object_b", "object", "track")
 POINT = ("point_a", "point_b", "point")
@@ -64,9 +64,8 @@ def header_of(path: Path) -> tuple[str, list[str]]:
     raise FormatError(f"{path} has no header line" if path.stat().st_size else f"{path} is empty")
 
 
-def parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
-    """Parse a file column by column."""
-    delimiter, header = header_of(path)
+def check_header(path: Path, header: list[str], layout: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+    """Raise :class:`FormatError` unless a table has all required columns, and none but these and optional ones."""
     required, optional = layout
     for name in required:
         if name not in header:
@@ -78,28 +77,40 @@ def parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
             raise FormatError(f"{path}: {unknown_name('column', name, required + optional)}; remove the column")
         if header.count(name) > 1:
             raise FormatError(f"{path} has two columns {name!r}")
-    if not delimiter:
-        return _parse_parquet(path)
-    table, line = Table({}, {}), 0
+
+
+def skip_header(reader: Any, header: list[str], path: Path) -> Table:
+    """Read with a `csv.reader` up to the header, and return what stands before it."""
+    table = Table({}, {})
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(lines(file, path), delimiter=delimiter, strict=True)
-            for row in reader:
-                line = reader.line_num
-                first = row[0].strip().lower() if row else ""
-                if first == "# sizes":
-                    table.sizes = [_size(cell) for cell in row[1:]]
-                elif first == "# names":
-                    table.names = row[1:]
-                elif first == header[0]:
-                    break
-            if path.stat().st_size >= QUICK_BYTES and _parse_quickly(path, reader, header, delimiter, table):
-                return table
-            return parse_rows(reader, header, path, table)
+        for row in reader:
+            first = row[0].strip().lower() if row else ""
+            if first == "# sizes":
+                table.sizes = [_size(cell) for cell in row[1:]]
+            elif first == "# names":
+                table.names = row[1:]
+            elif first == header[0]:
+                break
     except FormatError:
         raise
     except (ValueError, csv.Error) as error:
-        raise FormatError(f"{path}, line {line}: {error}") from None
+        raise FormatError(f"{path}, line {reader.line_num}: {error}") from None
+    table.start, table.dialect = reader.line_num, reader.dialect
+    return table
+
+
+def parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
+    """Parse a file column by column."""
+    delimiter, header = header_of(path)
+    check_header(path, header, layout)
+    if not delimiter:
+        return _parse_parquet(path)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(lines(file, path), delimiter=delimiter, strict=True)
+        table = skip_header(reader, header, path)
+        if path.stat().st_size >= QUICK_BYTES and _parse_quickly(path, reader, header, delimiter, table):
+            return table
+        return parse_rows(reader, header, path, table)
 
 
 def _parse_quickly(path: Path, reader: Any, header: list[str], delimiter: str, table: Table) -> bool:
@@ -110,10 +121,7 @@ def _parse_quickly(path: Path, reader: Any, header: list[str], delimiter: str, t
     """
     found = Header(tuple(header), reader.line_num, delimiter)
     columns = None if _mentions(path, b'"', b"0x", b"0X") else read_quickly(path, found, header, _KINDS)
-    if columns is None or not _take(columns, table):
-        return False
-    table.start, table.dialect = reader.line_num, reader.dialect
-    return True
+    return columns is not None and _take(columns, table)
 
 
 def _mentions(path: Path, *marks: bytes) -> bool:

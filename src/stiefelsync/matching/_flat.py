@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +27,6 @@ __all__ = [
     "flat_matrix",
     "flat_pairs",
     "flat_scores",
-    "label_layout",
 ]
 
 Int32s = NDArray[np.int32]
@@ -104,45 +104,93 @@ def flat_matrix(W: Any, sizes: Int32s, *, weighted: bool, names: Names) -> Flat:
     return Flat(objects, points, data[upper] if weighted else None)
 
 
-def label_layout(labels: ArrayLike, sizes: Int32s, names: Names) -> tuple[Int32s, NDArray[np.int64], Int32s]:
-    """Return the matches of all points with equal labels, shape (m,), in canonical order; -1 means unmatched.
+@dataclass(frozen=True)
+class Tracks:
+    """Labels sorted so that the matches of any range of objects come out in canonical order.
 
-    They come as (pair_objects, pair_start, indices). O(m + M): a point knows its place in its track,
-    so that the points that follow it there come out in order, and pairs of objects are sorted by
-    counting.
+    Attributes
+    ----------
+    labels : (m,) int64
+        -1 is in no track.
+    sizes, offsets : (k,) int
+        Points per object, and the first of each.
+    owner : (m,) int32
+        Object of every point.
+    points : (n,) int32
+        Points with a label, track by track, ascending in each.
+    place : (m,) int32
+        Where among these a point stands.
+    end : (n,) int32
+        Where the track of each of these ends.
     """
-    flat = as_labels(labels, int(sizes.sum()))
-    on = np.flatnonzero(flat >= 0)
-    order = on[ordered(flat[on])]
-    # Where in `order` the track of each point ends, and so how many points of it follow.
-    n = len(order)
-    last = np.append(np.flatnonzero(np.diff(flat[order])), n - 1)[: n and None]
-    end = np.repeat(last + 1, np.diff(np.append(-1, last))[: n and None])
-    place = np.empty(len(flat), dtype=np.int64)
-    place[order] = np.arange(n)
-    here = place[on]
-    follow = (end[here] if n else here) - here - 1
-    which = np.repeat(np.arange(n, dtype=np.int32), follow)
-    first = np.cumsum(follow) - follow
-    nth = np.arange(len(which)) - first[which]
-    a, b = on[which], order[here[which] + 1 + nth]
-    del which, nth
-    owner = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    one, two = owner[a], owner[b]
-    if (one == two).any():
-        t = int((one == two).argmax())
-        raise InputError(f"two points of {describe(int(one[t]), names)} carry the same label {int(flat[a[t]])}")
-    order = ordered(one, two)
-    one, two, a, b = one[order], two[order], a[order], b[order]
-    del order
-    begins = np.ones(len(one), dtype=bool)
-    begins[1:] = (one[1:] != one[:-1]) | (two[1:] != two[:-1])
-    begin = np.flatnonzero(begins)
-    offsets = np.cumsum(sizes, dtype=np.int64) - sizes
-    points = np.empty((len(a), 2), dtype=np.int32)
-    points[:, 0], points[:, 1] = a - offsets[one], b - offsets[two]
-    pairs = np.stack([one[begin], two[begin]], axis=1)
-    return pairs, np.append(begin, len(one)).astype(np.int64), points
+
+    labels: NDArray[np.int64]
+    sizes: Int32s
+    offsets: NDArray[np.int64]
+    owner: Int32s
+    points: Int32s
+    place: Int32s
+    end: Int32s
+
+    @classmethod
+    def of(cls, labels: ArrayLike, sizes: Int32s) -> Tracks:
+        """Sort labels, shape (m,), in O(m)."""
+        flat = as_labels(labels, int(sizes.sum()))
+        on = np.flatnonzero(flat >= 0).astype(np.int32)
+        points = on[ordered(flat[on])]
+        del on
+        n = len(points)
+        # Where tracks end: at the last point, and where the next one has another label.
+        ends = np.ones(n, dtype=bool)
+        label = flat[points]
+        ends[:-1] = label[1:] != label[:-1]
+        del label
+        last = np.flatnonzero(ends)
+        end = np.repeat((last + 1).astype(np.int32), np.diff(np.append(-1, last)))
+        place = np.zeros(len(flat), dtype=np.int32)
+        place[points] = np.arange(n, dtype=np.int32)
+        owner = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return cls(flat, sizes, np.cumsum(sizes, dtype=np.int64) - sizes, owner, points, place, end)
+
+    def n_matches(self) -> NDArray[np.int64]:
+        """Return for every object how many matches it has with later ones, (k,)."""
+        follow = np.zeros(len(self.labels) + 1, dtype=np.int64)
+        follow[self.points + 1] = self.end - np.arange(1, len(self.points) + 1, dtype=np.int32)
+        np.cumsum(follow, out=follow)
+        counts: NDArray[np.int64] = follow[self.offsets + self.sizes] - follow[self.offsets]
+        return counts
+
+    def layout(self, first: int, last: int, names: Names = None) -> tuple[Int32s, NDArray[np.int64], Int32s]:
+        """Return the matches of objects ``first … last - 1`` with all later ones.
+
+        They come as (pair_objects, pair_start, indices), in canonical order. O(m' + M'), of those
+        objects.
+        """
+        begin = int(self.offsets[first]) if first < len(self.sizes) else len(self.labels)
+        end = int(self.offsets[last]) if last < len(self.sizes) else len(self.labels)
+        own = begin + np.flatnonzero(self.labels[begin:end] >= 0)
+        # A point knows its place in its track, so those that follow it there come out ascending.
+        here = self.place[own]
+        follow = self.end[here] - here - 1
+        which = np.repeat(np.arange(len(own)), follow)
+        nth = np.arange(len(which)) - (np.cumsum(follow) - follow)[which]
+        a, b = own[which], self.points[here[which] + 1 + nth]
+        del which, nth
+        one, two = self.owner[a], self.owner[b]
+        if (one == two).any():
+            t = int((one == two).argmax())
+            label, called = int(self.labels[a[t]]), describe(int(one[t]), names)
+            raise InputError(f"two points of {called} carry the same label {label}")
+        order = ordered(one, two)
+        one, two, a, b = one[order], two[order], a[order], b[order]
+        del order
+        begins = np.ones(len(one), dtype=bool)
+        begins[1:] = (one[1:] != one[:-1]) | (two[1:] != two[:-1])
+        starts = np.flatnonzero(begins)
+        points = np.empty((len(a), 2), dtype=np.int32)
+        points[:, 0], points[:, 1] = a - self.offsets[one], b - self.offsets[two]
+        pairs = np.stack([one[starts], two[starts]], axis=1)
+        return pairs, np.append(starts, len(one)).astype(np.int64), points
 
 
 def flat_blocks(blocks: Any, sizes: ArrayLike | None, *, weighted: bool) -> tuple[Flat, Int32s]:

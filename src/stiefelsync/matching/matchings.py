@@ -386,7 +386,7 @@ class Matchings:
         """
         checked = check_sizes(sizes)
         called = as_names(names, len(checked))
-        layout = _flat.label_layout(labels, checked, called)
+        layout = _flat.Tracks.of(labels, checked).layout(0, len(checked), called)
         at = as_coordinates(coordinates, int(checked.sum()))
         return object.__new__(cls)._set(checked, *layout, None, called, at, None)
 

@@ -25,7 +25,7 @@ from stiefelsync.io.parquet_pages import weigh
 
 __all__ = [
     "DELIMITERS", "PARQUET", "Coded", "Contents", "Header", "bad_row", "column_names", "contents", "header",
-    "read_arrow", "read_columns", "read_quickly", "read_typed", "write_columns",
+    "read_arrow", "read_columns", "read_quickly", "read_typed", "write_columns", "write_parts",
 ]  # fmt: skip
 
 DELIMITERS = ("\t", ";", ",")
@@ -336,6 +336,39 @@ def write_columns(
         raise InputError(f"a delimiter is a comma, a semicolon or a tab, got {delimiter!r}")
     with path.open("wb") as file:
         write_rows(file, columns, delimiter)
+
+
+def write_parts(
+    path: Path, parts: Iterable[Mapping[str, NDArray[Any] | Coded]], *, about: Mapping[str, Any] | None = None
+) -> None:
+    """Write a table whose rows come in parts, at least one, so that it never is in memory whole.
+
+    Parameters
+    ----------
+    about
+        What is kept in the metadata of a Parquet file; text has no place for it.
+    """
+    if path.suffix.lower() != ".parquet":
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        with path.open("wb") as file:
+            for number, columns in enumerate(parts):
+                if not number:
+                    _write_plainly(file, {name: np.empty(0) for name in columns}, delimiter)
+                if not _write_quickly(file, columns, delimiter):
+                    _write_plainly(file, columns, delimiter, header=False)
+        return
+    _, pq = _arrow()
+    writer = None
+    try:
+        for columns in parts:
+            table = _arrow_table(columns)
+            if writer is None:
+                metadata = {PROVENANCE: json.dumps(about or {}, sort_keys=True).encode()}
+                writer = pq.ParquetWriter(path, table.schema.with_metadata(metadata))
+            writer.write_table(table.cast(writer.schema), row_group_size=ROWS)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def write_rows(file: Any, columns: Mapping[str, NDArray[Any] | Coded], delimiter: str) -> None:
