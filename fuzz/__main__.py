@@ -18,6 +18,7 @@ from pathlib import Path
 from fuzz.targets import TARGETS
 
 HANG = 10.0  # seconds for one case
+MOST_MEGABYTES = 1024  # that a child may hold, with all libraries
 START = 120.0  # seconds for a child to import everything, on a busy machine
 CHILD = [sys.executable, "-m", "fuzz.child"]
 FOUND = Path(__file__).parent / "found"
@@ -31,6 +32,7 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     bad: list[str] = field(default_factory=list)
     slowest: float = 0.0
+    megabytes: int = 0
 
     @property
     def cases(self) -> int:
@@ -69,7 +71,11 @@ def fuzz(name: str, seconds: float, first: int, keep: Path, most: int = 10**9) -
                         continue
                     tally.slowest = max(tally.slowest, time.monotonic() - (begun or started))
                     begun, started, number = None, time.monotonic(), event["number"] + 1
-                    outcome = event["outcome"]
+                    outcome, megabytes = event["outcome"], event.get("megabytes", 0)
+                    tally.megabytes = max(tally.megabytes, megabytes)
+                    if megabytes > MOST_MEGABYTES:
+                        _keep(tally, f"held {megabytes:,} MB", event["number"], Path(folder), keep)
+                        break  # it never gives them back
                     if outcome in ("accepted", "refused"):
                         tally.outcomes[outcome] += 1
                     else:
@@ -139,7 +145,8 @@ def main() -> int:
         from fuzz.atheris_engine import fuzz as run
     else:
         run = fuzz
-    print(f"{'reader':9} {'cases':>7} {'accepted':>9} {'refused':>8} {'bad':>4} {'slowest':>9}", flush=True)
+    head = f"{'reader':9} {'cases':>7} {'accepted':>9} {'refused':>8} {'bad':>4} {'slowest':>9} {'memory':>8}"
+    print(head, flush=True)
     bad: list[str] = []
     left = given.seconds
     for number, name in enumerate(names):
@@ -148,7 +155,7 @@ def main() -> int:
         left -= min(time.monotonic() - begun, left / (len(names) - number))
         counts = tally.outcomes
         line = f"{name:9} {tally.cases:7,} {counts['accepted']:9,} {counts['refused']:8,} {counts['bad']:4}"
-        print(f"{line} {tally.slowest:7.2f} s", flush=True)
+        print(f"{line} {tally.slowest:7.2f} s {tally.megabytes:5,} MB", flush=True)
         bad += [f"{name}: {each}" for each in tally.bad]
     print(*bad, sep="\n")
     return int(bool(bad))

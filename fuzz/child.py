@@ -11,7 +11,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fuzz.mutate import damaged
 from fuzz.targets import FORMATS, TARGETS, Target
@@ -20,15 +20,19 @@ from stiefelsync.errors import StiefelSyncError
 
 __all__ = ["case", "main", "read"]
 
-MEMORY = 2 * 2**30
+MEMORY = 2 * 2**30  # of addresses, of which libraries take some before anything is read
 
 
 def case(target: Target, seeds: list[bytes], number: int) -> bytes:
     """Return case `number` of a target: sound for the first few, damaged after that."""
+    if target.make is not None:
+        return target.make(number)
     if number < len(seeds):
         return seeds[number]
     rng = random.Random(number)
     seed, other = rng.choice(seeds), rng.choice(seeds)
+    if target.damage is not None:
+        return target.damage(seed, rng, other)
     if target.unpack is None or target.pack is None or rng.random() < 0.5:
         return damaged(seed, rng, target.words, other)
     parts = target.unpack(seed)
@@ -40,6 +44,8 @@ def case(target: Target, seeds: list[bytes], number: int) -> bytes:
 def read(name: str, path: Path) -> str:
     """Read one file as its target does; return what became of it, an untyped error by its name."""
     target = TARGETS[name]
+    if target.outcome is not None:
+        return target.outcome(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -72,16 +78,25 @@ def main() -> None:
     # A folder and name of their own, since some readers look at the name, or at what lies beside.
     path = given.folder / f"case{target.suffix}"
     number = given.first
-    while True:
-        target.place(path, case(target, seeds, number))
-        _say(number=number)
-        _say(number=number, outcome=read(given.target, path))
-        number += 1
+    # What is called may print, or close, what it takes for its own output.
+    with os.fdopen(os.dup(1), "w") as report:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        while True:
+            target.place(path, case(target, seeds, number))
+            _say(report, number=number)
+            _say(report, number=number, outcome=read(given.target, path), megabytes=_most())
+            number += 1
 
 
-def _say(**event: Any) -> None:
+def _most() -> int:
+    """Return the megabytes that this process has held at most."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most // (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _say(report: IO[str], **event: Any) -> None:
     try:
-        print(json.dumps(event), flush=True)
+        print(json.dumps(event), file=report, flush=True)
     except BrokenPipeError:
         os._exit(0)
 

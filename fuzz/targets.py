@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io as streams
 import pickle
+import random
 import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
+from fuzz import calls, structures
 from stiefelsync import Matchings, io
 from tests.io.colmap_schemas import build
 
@@ -43,6 +45,12 @@ class Target:
         Pieces of text that mean something to the reader.
     place
         ``place(path, data)`` puts a case where it is read: as a file, or into a folder.
+    damage
+        ``damage(seed, rng, other)`` damages a file by its structure, instead of `unpack` and bytes anywhere.
+    make
+        ``make(number)`` makes a case of nothing but its number, instead of all that.
+    outcome
+        ``outcome(path)`` does with a case what there is to do, where that is not to read it.
     """
 
     suffix: str
@@ -52,6 +60,9 @@ class Target:
     pack: Callable[[bytes, Bytes], bytes] | None = None
     words: tuple[bytes, ...] = ()
     place: Callable[[Path, bytes], object] = Path.write_bytes
+    damage: Callable[[bytes, random.Random, bytes], bytes] | None = None
+    make: Callable[[int], bytes] | None = None
+    outcome: Callable[[Path], str] | None = None
 
 
 def _problems() -> list[Matchings]:
@@ -136,9 +147,9 @@ PARTS = ("objects.parquet", "pairs.parquet", "points.parquet", "matches/part-000
 
 def _tables(folder: Path) -> list[bytes]:
     """Return every table of a dataset, after a byte for its number among the parts."""
-    path = folder / "seed.parquet"
+    path = folder / "seed.dataset"
     shutil.rmtree(path, ignore_errors=True)
-    io.write(_problems()[0], path, "parquet")
+    io.write(_problems()[0], path, "dataset")
     return [bytes([number]) + (path / part).read_bytes() for number, part in enumerate(PARTS)]
 
 
@@ -157,8 +168,9 @@ def _correspondences(folder: Path) -> list[bytes]:
 
 def _place_table(path: Path, data: bytes) -> None:
     """Make a sound dataset of which one table is the given one."""
-    if not path.exists():
-        io.write(_problems()[0], path, "parquet")
+    if path not in _sound:
+        shutil.rmtree(path, ignore_errors=True)  # of a process before this one
+        io.write(_problems()[0], path, "dataset")
         _sound[path] = [(path / part).read_bytes() for part in PARTS]
     spot = data[0] % len(PARTS) if data else 0
     for number, part in enumerate(PARTS):
@@ -217,6 +229,12 @@ TARGETS: dict[str, Target] = {
         pack=lambda _, parts: gzip.compress(parts[0]),
         words=(b"cnumpy\ndtype\n", b"cbuiltins\neval\n", b"R", b"b", b"u.", b"O8", b"r\xff\xff\xff\x7f"),
     ),
-    "parquet": Target(".parquet", _tables, words=(b"PAR1", b"\x15\x04"), place=_place_table),
+    "dataset": Target(".dataset", _tables, words=(b"PAR1", b"\x15\x04"), place=_place_table),
+    "pages": Target(".db", structures.sqlite_seeds, damage=structures.pages),
+    "chunks": Target(".h5", _hloc, damage=structures.chunks),
+    "columns": Target(".dataset", _tables, place=_place_table, damage=structures.columns),
+    "tables": Target(".parquet", _written("csv", ".parquet"), damage=structures.table),
+    "calls": Target(".txt", lambda _: [], make=lambda number: str(number).encode(), outcome=calls.outcome),
 }  # fmt: skip
-FORMATS = {"pickles": "opensfm"}
+# Targets that are named for what is damaged, and the format that reads it.
+FORMATS = {"pickles": "opensfm", "pages": "colmap", "chunks": "hloc", "columns": "dataset", "tables": "csv"}

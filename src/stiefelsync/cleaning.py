@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync import plotting
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.base import FORMATS, Content, Written
 from stiefelsync.io.constraint_files import read_constraints
@@ -90,6 +91,7 @@ class Cleaned:
     next_command: str | None
     seconds: float
 
+    @typed
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as figures under stable names, ready for JSON."""
         counts, repair, written = self.counts, self.result.input.repair, self.written
@@ -121,6 +123,7 @@ class Cleaned:
         return {name: str(path) for name, path in files.items() if path is not None} | figures
 
 
+@typed
 def clean(
     input: Name,
     output: Name,

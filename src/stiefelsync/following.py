@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.cells.sources import is_session, read_sessions
 from stiefelsync.io.cells.tables import table_format, write_to
@@ -85,6 +86,7 @@ class Followed:
     seconds: Mapping[str, float]
     files: Mapping[str, Any] = field(default_factory=dict)
 
+    @typed
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as figures under stable names, ready for JSON."""
         table, counts = self.table, self.table.sessions_per_cell
@@ -131,6 +133,7 @@ def _registrations(compared: Compared) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+@typed
 def follow_sessions(
     planes: Sequence[Sequence[Session]],
     *,
@@ -190,6 +193,7 @@ def _shifted(progress: Progress, number: int, count: int) -> Progress:
     return lambda done, n: progress(number * n + done, count * n)
 
 
+@typed
 def follow_units(units: Units, *, threshold: float = THRESHOLD, method: str = METHOD) -> Followed:
     """Follow units over recordings, from the probabilities that pairs of them are one neuron.
 
@@ -225,6 +229,7 @@ def _labels(matchings: Matchings, method: str) -> NDArray[np.int64]:
     return synchronise(matchings, method=method).labels
 
 
+@typed
 def is_followed(inputs: Sequence[Name]) -> bool:
     """Return whether inputs are sessions to be followed, rather than matches.
 
@@ -243,6 +248,7 @@ def is_followed(inputs: Sequence[Name]) -> bool:
     return False
 
 
+@typed
 def read_followed(inputs: Sequence[Name], **options: Any) -> Units | list[list[Session]]:
     """Read what is to be followed: units of one folder or matrix, or two or more sessions.
 
@@ -273,6 +279,7 @@ def _refuse(given: Mapping[str, Any], what: str) -> None:
         raise InputError(f"{name}= is for cells; leave it out for {what}", setting=name)
 
 
+@typed
 def follow(
     inputs: Sequence[Name],
     output: Name | None = None,

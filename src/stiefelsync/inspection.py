@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync._html import facts
 from stiefelsync.matching._canonical import Repair
 from stiefelsync.matching.graph import components, conflicts
@@ -113,6 +114,7 @@ class Inspection:
         return "yes: conflicts or doubtful matches enough to matter"
 
 
+@typed
 def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) -> Inspection:
     """Count what a problem holds and measure how consistent it is.
 

@@ -19,7 +19,7 @@ from stiefelsync import FormatError, io
 
 
 def test_every_reader_has_a_target():
-    assert {FORMATS.get(name, name) for name in TARGETS} == set(io.FORMATS)
+    assert {FORMATS.get(name, name) for name, target in TARGETS.items() if target.outcome is None} == set(io.FORMATS)
 
 
 @pytest.mark.parametrize("name", TARGETS)

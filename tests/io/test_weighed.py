@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync.io.hdf5_chunks import from_chunks
+from stiefelsync.io.sqlite import snapshot
 from tests.io.colmap_schemas import build
 
 PROBLEM = Matchings.from_labels([0, 1, 0, 1, 1, 0], [2, 2, 2], names=["a", "b", "c"], coordinates=np.zeros((6, 2)))
@@ -110,6 +112,34 @@ def test_a_page_that_unpacks_to_far_more(tmp_path, dictionary):
     refused_in_little_memory(path, "its pages would take", "pyarrow.parquet")
 
 
+def test_statistics_that_do_not_fit_the_schema(tmp_path):
+    """Found by fuzzing: pyarrow ends the process where a histogram is for a column that may be empty, and this is not.
+
+    In the schema a column follows its name, and 25 2 (field 3, 32 bits, 1) says that values may be missing.
+    """
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = dataset(tmp_path)
+    pq.write_table(pa.table({"size": [2, 2, 2]}), path / "objects.parquet")
+    data = (path / "objects.parquet").read_bytes()
+    at = data.rindex(b"\x25\x02\x18\x04size")
+    (path / "objects.parquet").write_bytes(data[:at] + b"\x25\x00" + data[at + 2 :])
+    refused(path, "objects.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data[:-8] + struct.pack("<I", 2**31) + b"PAR1", "is not a complete Parquet file"),
+        (lambda data: data[:-4] + b"PARE", "is not a complete Parquet file"),
+        (lambda data: data[:-8] + bytes(2**23) + struct.pack("<I", 2**23 + 99) + b"PAR1", "objects.parquet"),
+    ],
+)
+def test_metadata_that_are_none(tmp_path, change, message):
+    path = dataset(tmp_path)
+    (path / "objects.parquet").write_bytes(change((path / "objects.parquet").read_bytes()))
+    refused(path, message)
+
+
 def test_texts_that_begin_alike_are_not_read(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = dataset(tmp_path)
@@ -178,7 +208,23 @@ def test_a_chunk_that_unpacks_to_more_than_it_is(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         pair(file, 10, zeros(600))
-    refused_in_little_memory(tmp_path / "a.h5", "unpacks to more than its 80 bytes a chunk", "h5py")
+    refused_in_little_memory(tmp_path / "a.h5", "has a chunk that does not unpack to its 80 bytes", "h5py")
+
+
+def test_a_chunk_that_is_packed_twice(tmp_path):
+    """Deflated twice, 400 bytes stand for 200 MB; three times for as many gigabytes."""
+    h5py = pytest.importorskip("h5py")
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_chunk((10,))
+    plan.set_deflate(9)
+    plan.set_deflate(9)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a.jpg/b.jpg")
+        space = h5py.h5s.create_simple((10,))
+        made = h5py.h5d.create(group.id, b"matches0", h5py.h5t.NATIVE_INT64, space, plan)
+        made.write_direct_chunk((0,), zlib.compress(zeros(200), 9))
+    assert (tmp_path / "a.h5").stat().st_size < 10_000
+    refused_in_little_memory(tmp_path / "a.h5", "is packed more than once", "h5py")
 
 
 def test_many_large_chunks_of_few_values(tmp_path):
@@ -189,6 +235,61 @@ def test_many_large_chunks_of_few_values(tmp_path):
             group = file.create_group(f"a.jpg/b{number}.jpg")
             group.create_dataset("matches0", shape=(4,), maxshape=(None,), chunks=(2**19,), dtype="i8")
     refused(tmp_path / "a.h5", "its datasets would take")
+
+
+@pytest.mark.parametrize(
+    ("stored", "options"),
+    [
+        (b"ab", {"fletcher32": True}),
+        (zlib.compress(bytes(8)), {"compression": "gzip"}),
+        (zlib.compress(bytes(20))[:-3], {"compression": "gzip"}),
+        (bytes(26), {"fletcher32": True, "compression": "gzip", "filter_mask": 1}),
+    ],
+)
+def test_chunks_of_another_length(tmp_path, stored, options):
+    """Found by fuzzing: a checksum of two bytes ended the process, and of a short chunk memory was read behind it."""
+    h5py = pytest.importorskip("h5py")
+    mask = options.pop("filter_mask", 0)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a.jpg/b.jpg")
+        made = group.create_dataset("matches0", shape=(10,), maxshape=(None,), chunks=(10,), dtype="i2", **options)
+        made.id.write_direct_chunk((0,), stored, filter_mask=mask)
+    refused(tmp_path / "a.h5", "has a chunk that does not unpack to its 20 bytes")
+
+
+def test_ways_of_packing_that_are_not_read(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    for options, name in (({"compression": "lzf"}, "lzf"), ({"scaleoffset": 0}, "scaleoffset")):
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            group = file.create_group("a.jpg/b.jpg")
+            group.create_dataset("matches0", data=np.arange(9), chunks=(3,), **options)
+        refused(tmp_path / "a.h5", f"is packed by {name}, which is not read; pack it by gzip")
+
+
+@pytest.mark.parametrize("kind", ["i2", "i4", "i8", "u2", "u8", ">i4"])
+@pytest.mark.parametrize("shape", [((9,), (4,)), ((100,), (100,)), ((5,), (64,)), ((1001,), (10,))])
+@pytest.mark.parametrize("newest", [False, True])
+def test_chunks_hold_what_the_library_finds_in_them(tmp_path, kind, shape, newest):
+    """All ways of packing that are read, with chunks that are not stored."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    for number in range(8):
+        ways = {"compression": "gzip" if number & 1 else None, "shuffle": bool(number & 2), "fletcher32": number > 3}
+        with h5py.File(tmp_path / "a.h5", "w", libver="latest" if newest else "earliest") as file:
+            made = file.create_dataset("d", shape[0], kind, chunks=shape[1], maxshape=(None,), fillvalue=7, **ways)
+            made[3:] = rng.integers(0, 100, shape[0][0] - 3)
+        with h5py.File(tmp_path / "a.h5") as file:
+            np.testing.assert_array_equal(from_chunks(file["d"], tmp_path / "a.h5", "d"), file["d"][()])
+
+
+def test_very_many_small_chunks(tmp_path):
+    """Found by fuzzing: a million numbers in chunks of three, none of them stored, took 1.4 GB and six seconds."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a.jpg/b.jpg")
+        group.create_dataset("matches0", shape=(2**20,), maxshape=(None,), chunks=(3,), dtype="i4")
+    assert (tmp_path / "a.h5").stat().st_size < 10_000
+    refused_in_little_memory(tmp_path / "a.h5", "its datasets would take", "h5py")
 
 
 def test_sound_chunks_are_read(tmp_path):
@@ -311,6 +412,19 @@ def test_rows_that_share_their_bytes(tmp_path):
     path = shared_chain(tmp_path / "a.db", 100, 4)
     assert path.stat().st_size < 5 * 2**20
     refused_in_little_memory(path, "rows of 'keypoints' hold 419,430,400 bytes in a file of", "sqlite3")
+
+
+def test_no_value_is_longer_than_the_file(tmp_path):
+    """Found by fuzzing: SQLite has no memory for the name of a table that is two gigabytes long, as its row begins."""
+    pages = Pages(tmp_path / "a.db")
+    with snapshot(pages.path) as connection, pytest.raises(sqlite3.DataError, match="too big"):
+        connection.execute("SELECT zeroblob(10000000)").fetchone()
+
+
+def test_memory_that_sqlite_does_not_get_is_damage(tmp_path):
+    pages = Pages(tmp_path / "a.db")
+    with pytest.raises(FormatError, match="is damaged: it asks for more memory than there is"), snapshot(pages.path):
+        raise MemoryError
 
 
 def test_the_same_in_parts(tmp_path):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.datasets._castle import Face, Part
 from stiefelsync.datasets._castle import castle as _castle
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
@@ -88,6 +89,7 @@ def cameras(
     return scene.matchings, scene.truth
 
 
+@drawn
 def camera_scene(
     points: int | None = None, cameras: int = 20, *, rng: int | np.random.Generator | None = 0
 ) -> CameraScene:

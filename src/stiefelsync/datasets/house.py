@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
+from stiefelsync._border import typed
 from stiefelsync.datasets.fetch import RemoteFile, find
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.matching.matchings import Matchings
@@ -27,6 +28,7 @@ HOUSE = RemoteFile(
 )
 
 
+@typed
 def house(
     k: int = _FRAMES,
     *,

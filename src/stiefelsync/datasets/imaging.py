@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.registration.session import Session
-from stiefelsync.stiefel.checks import generator
+from stiefelsync.stiefel.checks import generator, is_count
 
 __all__ = ["DIFFICULTIES", "Difficulty", "sessions"]
 
@@ -61,6 +62,7 @@ RADIUS = 5.5
 NEIGHBOURS = 0.25  # of the cells touch another one
 
 
+@drawn
 def sessions(
     days: int = 12,
     cells: int = 280,
@@ -104,7 +106,7 @@ def sessions(
         if difficulty not in DIFFICULTIES:
             raise unknown_name("difficulty", difficulty, DIFFICULTIES)
         difficulty = DIFFICULTIES[difficulty]
-    if days < 1 or cells < 1 or min(shape) < 64:
+    if days < 1 or cells < 1 or not all(map(is_count, shape)) or min(shape) < 64:
         raise InputError(f"at least one day, one cell and 64 × 64 pixels, got {days}, {cells} and {shape}")
     target = None if folder is None else Path(folder)
     if target is not None and target.exists() and any(target.iterdir()):

@@ -17,10 +17,21 @@ from scipy.optimize import linear_sum_assignment
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["all_pairs", "assemble", "best_assignment", "both_sides", "mutual_best", "near_pairs", "seen_by"]
+__all__ = [
+    "LEAST_SEEN",
+    "all_pairs",
+    "assemble",
+    "best_assignment",
+    "both_sides",
+    "mutual_best",
+    "near_pairs",
+    "seen_by",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LEAST_SEEN = 0.01
+"""Points that an object must be expected to see, since it is drawn again until it sees some."""
 
 
 def both_sides(first: ArrayLike, second: ArrayLike, rng: np.random.Generator, *, hit: float, wrong: float) -> Ints:
@@ -112,7 +123,7 @@ def seen_by(objects: int, universe: int, observed: float, rng: np.random.Generat
     >>> [sorted(seen.tolist()) for seen in seen_by(2, 3, 1.0, np.random.default_rng(0))]
     [[0, 1, 2], [0, 1, 2]]
     """
-    if not 0 < observed <= 1 or universe < least:
+    if not LEAST_SEEN <= observed * universe <= universe or universe < least:
         raise InputError(
             f"observed must be above 0 and at most 1, and the universe at least {least}; got {observed} and {universe}"
         )
@@ -145,7 +156,7 @@ def near_pairs(objects: int, reach: int, *, closed: bool = False) -> list[tuple[
     """
     pairs = set()
     for i in range(objects):
-        for j in range(i + 1, i + reach + 1):
+        for j in range(i + 1, i + min(reach, objects) + 1):
             if closed or j < objects:
                 pairs.add((min(i, j % objects), max(i, j % objects)))
     return sorted(pairs)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.errors import InputError
 from stiefelsync.stiefel.checks import generator
 
@@ -43,6 +45,7 @@ class LinkedRecords:
     pairs: dict[str, NDArray[Any]]
     records: dict[str, NDArray[Any]]
 
+    @typed
     def truth_of(self, source: Any, ids: Any) -> Ints:
         """Return the entity of given records, shape (n,), by their sources and ids.
 
@@ -58,6 +61,7 @@ class LinkedRecords:
         return np.array([known[key] for key in asked], dtype=np.int64)
 
 
+@drawn
 def records(
     entities: int = 600,
     *,

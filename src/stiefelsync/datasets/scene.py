@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.synthetic import permute_selected
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -16,6 +17,7 @@ _FEWEST = 15  # pairs with fewer matches are dropped, as structure-from-motion p
 _OVERLAP = 0.8  # cameras whose windows start at most this share of a window apart are matched
 
 
+@drawn
 def scene(
     points: int = 20_000,
     cameras: int = 200,

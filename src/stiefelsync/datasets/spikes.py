@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.stiefel.checks import generator
 
@@ -19,6 +20,7 @@ FEATURES = 5
 ALIKE, APART = 0.6, 0.08  # share of the neurons that resemble another one, and how far these are apart
 
 
+@drawn
 def units(
     recordings: int = 6,
     count: int = 80,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
@@ -19,6 +20,7 @@ Ints = NDArray[np.int64]
 _SWAP, _DROP = 1 / 3, 0.567
 
 
+@drawn
 def synthetic(
     universe: int,
     objects: int,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.cameras import photograph
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -40,6 +41,7 @@ class TwinScene:
     scores: NDArray[np.float64]
 
 
+@drawn
 def twins(
     cameras: int = 20,
     *,

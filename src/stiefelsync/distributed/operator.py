@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from stiefelsync._border import typed
 from stiefelsync.distributed.cluster import dask
 from stiefelsync.errors import InputError
+from stiefelsync.stiefel.checks import check_count
 
 __all__ = ["operator", "row_blocks"]
 
 
+@typed
 def row_blocks(W: Any, n: int) -> Iterator[sparse.csr_array]:
     """Cut a sparse or dense symmetric W, (m, m), into n blocks of rows that follow each other.
 
@@ -25,12 +28,14 @@ def row_blocks(W: Any, n: int) -> Iterator[sparse.csr_array]:
     [(2, 5), (3, 5)]
     """
     rows = sparse.csr_array(W)
-    if not 1 <= n <= rows.shape[0]:
+    n = check_count("n", n)
+    if n > rows.shape[0]:
         raise InputError(f"{rows.shape[0]} rows cannot be cut into {n} blocks")
     bounds = np.arange(n + 1) * rows.shape[0] // n
     return (rows[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
 
+@typed
 def operator(W_blocks: Sequence[Any] | Iterator[Any], client: Any) -> LinearOperator:
     """Return W, (m, m), given by blocks of rows, as an operator that workers compute with.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError, unknown_name
 from stiefelsync.io.colmap.read_rows import MAX_IMAGES, TABLES, check_tables, load_names
 from stiefelsync.io.limits import guarded
@@ -54,6 +55,7 @@ class ColmapSource:
     weighted: bool = False
 
     @classmethod
+    @typed
     def open(cls, path: str | Path, *, source: str | None = None) -> ColmapSource:
         """Read which images and pairs there are.
 
@@ -83,11 +85,13 @@ class ColmapSource:
         sizes = np.array([rows.get(image_id, 0) for image_id, _ in images], dtype=np.int64)
         return cls(path, table, sizes, tuple(name for _, name in images), pairs, counts, pair_ids)
 
+    @typed
     def only(self, pairs: Ints) -> ColmapSource:
         """Return the part of the source that knows these pairs only, renumbered."""
         objects, counts, ids = self.pair_objects[pairs], self.counts[pairs], self.pair_ids[pairs]
         return replace(self, names=None, pair_objects=objects, counts=counts, pair_ids=ids)
 
+    @typed
     def read(self, pairs: Ints) -> tuple[Ints, NDArray[np.int32], None]:
         """Return how many matches these pairs have, (p,), and the matches, (K, 2).
 
@@ -126,6 +130,7 @@ def _check_lengths(connection: sqlite3.Connection, table: str, path: Path) -> No
 FileSource = ParquetSource | ColmapSource
 
 
+@typed
 def open_source(path: str | Path, **options: str) -> FileSource:
     """Open a file that can be read in parts: a Parquet dataset or a COLMAP database.
 

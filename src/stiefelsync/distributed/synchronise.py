@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.distributed.checkpoint import fingerprint, forget, keeping
 from stiefelsync.distributed.cluster import on_workers
 from stiefelsync.distributed.groups import check_groups, group_by_overlap
@@ -69,6 +70,7 @@ class Labelling:
         """Number of tracks."""
         return int(self.labels.max(initial=-1)) + 1
 
+    @typed
     def summary(self) -> str:
         """Return the answer in a line or two."""
         return (
@@ -81,6 +83,7 @@ class Labelling:
         return f"Labelling({self.summary()})"
 
 
+@typed
 def synchronise(
     source: Matchings | str | Path | Source,
     *,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.limits import regular
 from stiefelsync.matching.graph import components, conflicts
@@ -202,6 +203,7 @@ class Format:
     read_options: tuple[str, ...] = field(init=False)
     write_options: tuple[str, ...] = field(init=False)
 
+    @typed
     def __post_init__(self) -> None:
         for name, function in (("read_options", self.read), ("write_options", self.write)):
             taken = inspect.signature(function).parameters.values()
@@ -213,6 +215,7 @@ class Format:
         """Names of all options, of reading and of writing."""
         return self.read_options + self.write_options
 
+    @typed
     def lost(self, matchings: Matchings, path: Path, options: Mapping[str, Any]) -> list[str]:
         """Return sentences on what of a problem a file written with these options does not hold."""
         found = list(self.loses(matchings))
@@ -221,6 +224,7 @@ class Format:
             found += self.loses_plainly(matchings)
         return found
 
+    @typed
     def check(self, verb: str, options: Mapping[str, Any]) -> list[Path]:
         """Return the files that options name; raise :class:`InputError` if reading or writing (`verb`) lacks an option.
 

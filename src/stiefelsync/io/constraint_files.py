@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError, counted
 from stiefelsync.io.base import names_of
 from stiefelsync.io.files import replacing
@@ -22,6 +23,7 @@ HEADER = ("kind", "object_a", "point_a", "object_b", "point_b")
 _KINDS = ("must", "cannot")
 
 
+@typed
 def read_constraints(path: str | os.PathLike[str], problem: Matchings) -> Constraints:
     r"""Return the constraints of a file about the points of a problem.
 
@@ -75,6 +77,7 @@ def read_constraints(path: str | os.PathLike[str], problem: Matchings) -> Constr
     return Constraints(*(np.array(found[kind], dtype=np.int64).reshape(-1, 4) for kind in _KINDS))
 
 
+@typed
 def write_constraints(
     constraints: Constraints, problem: Matchings, path: str | os.PathLike[str], *, force: bool = False
 ) -> None:

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError, counted
 from stiefelsync.io.base import Content, Format, head, losses, names_of, register
 from stiefelsync.io.hdf5 import Datasets, is_hdf5, opened
 from stiefelsync.io.limits import regular
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.io.photographs import with_folders
-from stiefelsync.matching._typed import typed
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.keypoints import find_keypoints
 

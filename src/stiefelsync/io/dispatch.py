@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError, StiefelSyncError, unknown_name
 from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import check_outputs, replacing
@@ -24,6 +25,7 @@ def find(name: str) -> Format:
     return FORMATS[name]
 
 
+@typed
 def detect(path: str | Path) -> Format:
     r"""Return the format of a file, told from its content.
 
@@ -93,6 +95,7 @@ def _unknown(path: Path) -> FormatError:
     return FormatError(f"{path} is in none of the known formats ({names}); name one with format=", setting="format")
 
 
+@typed
 def read(path: str | Path, format: str | None = None, **options: Any) -> Matchings:
     r"""Read matchings from a file.
 
@@ -135,6 +138,7 @@ def load(path: Path, known: Format, **options: Any) -> tuple[Matchings, object]:
         return (known.read(path, **options), None) if known.load is None else known.load(path, **options)
 
 
+@typed
 def write(
     result: Matchings | Synchronisation,
     path: str | Path,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import find_method
@@ -60,6 +61,7 @@ class TracksEstimator:
     make_measurement: Callable[[int, NDArray[Any]], Any]
     options: Mapping[str, Any] = field(hash=False)
 
+    @typed
     def __init__(
         self,
         method: str = "accurate",
@@ -75,6 +77,7 @@ class TracksEstimator:
             options=options,
         )  # fmt: skip
 
+    @typed
     def run(self, matches_dict: Mapping[tuple[int, int], ArrayLike], keypoints: Sequence[Any]) -> list[Any]:
         """Return the tracks seen by at least two images; none where nothing matches.
 

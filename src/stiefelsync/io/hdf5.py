@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -15,15 +14,15 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, MissingExtraError
 from stiefelsync.io.base import head
-from stiefelsync.io.limits import SMALL_BYTES, check_bytes, shown
+from stiefelsync.io.hdf5_chunks import from_chunks
+from stiefelsync.io.limits import check_bytes, shown
 
 __all__ = ["Datasets", "edited", "is_hdf5", "opened"]
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3 MAT-file"  # an HDF5 file behind a head of its own
 DEEPEST = 100  # groups inside each other; names of images make a few
-INFLATES = 1032  # times, at most, that zlib's bytes grow
-CHECKSUM = 4  # bytes that another filter adds to a chunk
+A_CHUNK = 4096  # bytes of memory that the library takes for each chunk of what is read, stored or not
 
 
 def is_hdf5(path: Path) -> bool:
@@ -101,24 +100,13 @@ class Datasets:
             raise FormatError(f"{self.path}: {dataset} of {shown(group)!r} does not hold numbers of the kind expected")
         # A chunk is unpacked whole, however few of its values the dataset has.
         chunk = math.prod(item.chunks or ())
-        self._taken += max(math.prod(item.shape), chunk) * item.dtype.itemsize
+        parts = zip(item.shape, item.chunks or item.shape, strict=True)
+        many = math.prod(-(-length // max(part, 1)) for length, part in parts)
+        self._taken += max(math.prod(item.shape) * item.dtype.itemsize, chunk * item.dtype.itemsize, many * A_CHUNK)
         check_bytes(self._taken, self.path, "its datasets")
-        if item.chunks and item.compression == "gzip":
-            self._check_inflated(item, chunk * item.dtype.itemsize, f"{dataset} of {shown(group)!r}")
-        return np.asarray(item[()])
-
-    def _check_inflated(self, item: Any, chunk: int, what: str) -> None:
-        """Raise :class:`FormatError` if chunks of `chunk` bytes unpack to more, which HDF5 would do to the end."""
-        if item.id.get_storage_size() * INFLATES <= SMALL_BYTES:
-            return
-        for number in range(item.id.get_num_chunks()):
-            place = item.id.get_chunk_info(number)
-            if place.size * INFLATES <= SMALL_BYTES or place.filter_mask:
-                continue
-            reader = zlib.decompressobj()
-            unpacked = len(reader.decompress(item.id.read_direct_chunk(place.chunk_offset)[1], chunk + CHECKSUM + 1))
-            if unpacked > chunk + CHECKSUM:
-                raise FormatError(f"{self.path}: {what} unpacks to more than its {chunk:,} bytes a chunk")
+        if item.chunks is None:
+            return np.asarray(item[()])
+        return from_chunks(item, self.path, f"{dataset} of {shown(group)!r}")
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.io.base import names_of
 from stiefelsync.matching._canonical import OneToMany, as_labels, as_pairs, check_sizes
-from stiefelsync.matching._typed import typed
 from stiefelsync.matching.matchings import Matchings
 
 __all__ = ["from_dict", "from_permutations", "from_tensor", "to_dict", "to_permutations", "to_tensor"]
@@ -69,6 +69,7 @@ def from_dict(
     return Matchings.from_pairs(pairs, sizes, weights=values, names=names, one_to_many=one_to_many)
 
 
+@typed
 def to_dict(matchings: Matchings) -> dict[tuple[str, str], NDArray[np.int32]]:
     """Return ``{(name, name): (K, 2) int32}``, or object numbers as text where there are no names.
 
@@ -211,6 +212,7 @@ def from_tensor(
     return Matchings.from_matrix(kept, counts, weighted=weighted, names=names, one_to_many=one_to_many)
 
 
+@typed
 def to_tensor(matchings: Matchings) -> NDArray[np.float64]:
     """Return a tensor of shape (k, k, n, n), n the largest size, whose block (i, j) is P_ij, padded with zeros.
 

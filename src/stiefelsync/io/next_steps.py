@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from stiefelsync._border import typed
 from stiefelsync.io import colmap, hloc
 
 __all__ = ["next_command"]
 
 
+@typed
 def next_command(path: str | Path, **known: Any) -> str:
     """Return what to type next to reconstruct from a file: by hloc if it ends like hloc's files, else by COLMAP.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, Labels, head, register
 from stiefelsync.io.dispatch import as_path
@@ -129,6 +130,7 @@ def _checked(truth: ArrayLike, m: int) -> Labels:
     return labels.astype(np.int64)
 
 
+@typed
 def read_truth(path: str | Path) -> Labels | None:
     """Return the true labels saved in an NPZ file by ``write(..., truth=labels)``, shape (m,), or None without any.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.io.base import FORMATS, Format, Written
 from stiefelsync.io.dispatch import as_path, load, output_format, reader_of, write
@@ -121,6 +122,7 @@ def _spelled_out(options: Mapping[str, Any], reader: Format, source: Path) -> di
     return meant | plain
 
 
+@typed
 def convert(
     source: str | Path,
     target: str | Path,

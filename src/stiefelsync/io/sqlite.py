@@ -22,6 +22,7 @@ TIMEOUT = 2.0  # seconds to wait for another process's lock
 # Steps of SQLite's machine: what is asked of a database here takes fewer than this for each of its bytes, but for one
 # whose pages are each other's children, of which there is no end.
 STEPS, STEPS_PER_BYTE, BETWEEN = 10_000_000, 32, 100_000
+LEAST_LENGTH = 2**20  # bytes of a value that a database may have, however small it is
 LEAST_ROW = 6  # bytes: its lengths, its number and where it lies
 
 
@@ -70,6 +71,9 @@ def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
                 "open it once with the program that wrote it"
             ) from None
         raise FormatError(f"{path} cannot be read: {error}") from None
+    except MemoryError:
+        # What is asked of a sound database fits the memory: this one announces what no file holds.
+        raise FormatError(f"{path} is damaged: it asks for more memory than there is") from None
     except sqlite3.DatabaseError as error:
         _check_length(path, real)
         raise FormatError(f"{path} is damaged: {error}") from None
@@ -98,6 +102,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         connection = stack.enter_context(closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)))
         distrust(connection)
         limit_steps(connection, bytes_of(path))
+        # No value is longer than the file: without this SQLite makes room for what the beginning of a row promises.
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(bytes_of(path), LEAST_LENGTH))
         connection.execute("BEGIN")  # one view of the database for all that is read
         yield connection
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching._canonical import as_labels
 from stiefelsync.matching.graph import components, conflicts, countable, numbered
@@ -55,6 +56,7 @@ class Counts:
     removed: int = field(init=False)
     after: int = field(init=False)
 
+    @typed
     def __post_init__(self) -> None:
         object.__setattr__(self, "removed", self.before - self.kept)
         object.__setattr__(self, "after", self.kept + (self.added if self.adds else 0))
@@ -159,6 +161,7 @@ class Difference:
         before = self.input.n_matches
         return Counts(before, self.n_kept, self.n_added, self.adds, self.before.conflicts, conflicts_after)
 
+    @typed
     def counts_in(self, before: int, kept: int, added: int, conflicted: tuple[int, int] | None = None) -> Counts:
         """Return the counts of a file that holds these matches in its own way.
 
@@ -168,6 +171,7 @@ class Difference:
         return Counts(before, kept, added, self.adds, *(own if conflicted is None else conflicted))
 
 
+@typed
 def difference(before: Matchings, after: Matchings | Ints, *, adds: bool = True) -> Difference:
     """Compare matches with an answer: labels, or other matches of the same points.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
+from stiefelsync._border import typed
 from stiefelsync._core.binding import call
 from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted
@@ -18,6 +19,7 @@ from stiefelsync.matching import _flat
 from stiefelsync.matching._canonical import (
     OneToMany,
     Repair,
+    as_array,
     as_coordinates,
     as_labels,
     as_names,
@@ -28,7 +30,6 @@ from stiefelsync.matching._canonical import (
     check_sizes,
     check_weights,
 )
-from stiefelsync.matching._typed import typed
 from stiefelsync.matching.records import Records
 
 __all__ = ["Matchings"]
@@ -92,6 +93,7 @@ class Matchings:
     n_matches: int = field(init=False, compare=False)
     records: Records | None = field(default=None, init=False, compare=False)
 
+    @typed
     def __post_init__(self) -> None:
         sizes = check_sizes(self.sizes)
         names = as_names(self.names, len(sizes))
@@ -123,6 +125,7 @@ class Matchings:
         object.__setattr__(self, "records", records)
         return self
 
+    @typed
     def with_records(self, records: Records | None) -> Self:
         """Return the same matches of points that are records, or of plain points.
 
@@ -411,6 +414,7 @@ class Matchings:
 
         return from_networkx(graph, weight=weight, one_to_many=one_to_many)
 
+    @typed
     def to_networkx(self) -> Any:
         """Return a `networkx.Graph`: nodes (object, id), edges with the attribute ``weight``.
 
@@ -526,12 +530,14 @@ class Matchings:
         """Weight of every match, ones when there are none; shape (M,)."""
         return np.ones(self.n_matches) if self.weights is None else self.weights
 
+    @typed
     def pairs(self) -> dict[tuple[int, int], Int32s]:
         """Return all matches as ``{(i, j): (K, 2) int32}`` with i < j."""
         bounds = self.pair_start.tolist()
         keys = map(tuple, self.pair_objects.tolist())
         return {key: self.indices[a:b] for key, a, b in zip(keys, bounds[:-1], bounds[1:], strict=True)}
 
+    @typed
     def pair(self, i: int, j: int) -> Int32s:
         """Return the matches between objects i and j, shape (K, 2), first column in i.
 
@@ -548,6 +554,7 @@ class Matchings:
     def _pair_numbers(self) -> dict[tuple[int, int], int]:
         return {(i, j): s for s, (i, j) in enumerate(self.pair_objects.tolist())}
 
+    @typed
     def to_matrix(self, dtype: DTypeLike = np.float64) -> sparse.csr_array:
         """Return W = [P_ij], CSR of shape (m, m), symmetric, with identity diagonal blocks.
 
@@ -565,6 +572,7 @@ class Matchings:
         value = np.concatenate([self.match_weights, self.match_weights, np.ones(self.n_points)], dtype=precision)
         return sparse.coo_array((value, (row, col)), shape=(self.n_points, self.n_points)).tocsr()
 
+    @typed
     def agreeing(self, labels: ArrayLike) -> Bools:
         """Return which matches join two points of the same label, shape (M,).
 
@@ -584,6 +592,7 @@ class Matchings:
         call("find_agreeing", ends, len(ends), given, agree)
         return agree
 
+    @typed
     def shared_with(self, other: Matchings) -> Bools:
         """Return which matches `other`, among objects of the same sizes, has too; shape (M,).
 
@@ -597,6 +606,7 @@ class Matchings:
             raise InputError("the two have objects of different sizes")
         return np.isin(self.match_keys, other.match_keys, assume_unique=True)
 
+    @typed
     def keep(self, mask: ArrayLike) -> Self:
         """Return the matchings with only the matches where `mask`, shape (M,), is true; O(M).
 
@@ -618,10 +628,12 @@ class Matchings:
             repair=None,
         )
 
+    @typed
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """Return the same matches with other weights, shape (M,), or none."""
         return self._with(weights=None if weights is None else check_weights(weights, self.n_matches))
 
+    @typed
     def __getitem__(self, objects: slice | Sequence[int] | NDArray[Any]) -> Self:
         """Return the problem on some of the objects, in the order given.
 
@@ -631,9 +643,12 @@ class Matchings:
         >>> problem[[2, 0]]
         Matchings(2 objects, 3 points, 1 match in 1 of 1 pair)
         """
-        chosen = (
-            np.arange(self.n_objects)[objects] if isinstance(objects, slice) else np.asarray(objects, dtype=np.int64)
-        )
+        if isinstance(objects, slice):
+            chosen = np.arange(self.n_objects)[objects]
+        else:
+            given = as_array(objects, "objects")
+            whole = not given.size or np.issubdtype(given.dtype, np.integer)
+            chosen = given.astype(np.int64) if whole else np.empty((0, 0), dtype=np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) != len(chosen):
             raise InputError("objects must be selected by a slice or by a list of different object numbers")
         outside = (chosen < 0) | (chosen >= self.n_objects)
@@ -658,6 +673,7 @@ class Matchings:
         *layout, _ = canonical(pair_objects[part.match_pairs], part.indices, sizes, part.weights, "error", names)
         return object.__new__(type(self))._set(sizes, *layout, names, at, None)._described(records)
 
+    @typed
     def only_pairs(self, which: NDArray[np.int64]) -> Self:
         """Return all objects with the matches of some pairs only.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
@@ -48,6 +49,7 @@ class Score:
     fscore: float
 
 
+@typed
 def score(answer: ArrayLike | Matchings, truth: ArrayLike | Matchings) -> Score:
     """Compare the matches of an answer with the true ones, over all object pairs i < j.
 
@@ -141,6 +143,7 @@ class CycleError:
         return self.value
 
 
+@typed
 def cycle_error(
     matchings: Matchings, *, max_triplets: int | None = None, rng: np.random.Generator | int | None = 0
 ) -> CycleError:

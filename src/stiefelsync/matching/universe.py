@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 from scipy.special import betaincinv
 
+from stiefelsync._border import typed
 from stiefelsync.matching.graph import components, conflicts, triangle_support
 from stiefelsync.matching.matchings import Matchings
 
@@ -59,6 +60,7 @@ class UniverseEstimate:
     reason: str
 
 
+@typed
 def estimate_universe(matchings: Matchings) -> UniverseEstimate:
     """Estimate the universe size d from the pairs of objects that were compared.
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, MissingExtraError
 from stiefelsync.io.files import replacing
 
@@ -77,6 +78,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+@typed
 def save(figure: Figure, path: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Write a figure as PNG, PDF or SVG by the file's ending.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.plotting.canvas import INK, QUIET, RIGHT, WRONG, blank
@@ -29,6 +30,7 @@ _PAINT = {
 GAP = 0.04  # between the two images of a pair, as a share of their width
 
 
+@typed
 def match_lines(
     before: Matchings,
     after: Matchings,

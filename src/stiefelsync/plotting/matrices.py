@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.difference import Difference, difference
 from stiefelsync.matching.matchings import Matchings
@@ -21,6 +22,7 @@ __all__ = ["draw_changes", "matrices"]
 CELLS = 330
 
 
+@typed
 def matrices(before: Matchings, after: Matchings, labels: ArrayLike | None = None) -> Figure:
     """Draw W = [P_ij] before and after a synchronisation, side by side.
 

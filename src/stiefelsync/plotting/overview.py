@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.matching.difference import Difference
 from stiefelsync.plotting.canvas import blank
 from stiefelsync.plotting.matrices import draw_changes
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["overview"]
 
 
+@typed
 def overview(result: Synchronisation, found: Difference | None = None) -> Figure:
     """Draw W before and after and, where the method has them, the relaxed solution U and its convergence.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.plotting.canvas import INK, KEPT, QUIET, REMOVED, blank, tidy
 from stiefelsync.stiefel.result import History
@@ -20,6 +21,7 @@ __all__ = ["colour_bar", "convergence", "draw_convergence", "draw_heatmap", "hea
 CELLS = 900  # at most so many rows or columns of U are drawn, evenly chosen
 
 
+@typed
 def heatmaps(panels: Sequence[tuple[str, ArrayLike]]) -> Figure:
     """Draw matrices U side by side on one colour scale, white at zero.
 
@@ -44,6 +46,7 @@ def heatmaps(panels: Sequence[tuple[str, ArrayLike]]) -> Figure:
     return figure
 
 
+@typed
 def convergence(history: History) -> Figure:
     """Draw the primary and the secondary objective over the iterations.
 

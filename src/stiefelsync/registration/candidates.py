@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 
@@ -46,6 +47,7 @@ class Candidates:
     p: Floats
     names: tuple[str, ...]
 
+    @typed
     def __post_init__(self) -> None:
         if self.ends.shape != (len(self.p), 2) or len(self.names) != len(self.sizes):
             raise InputError(f"{len(self.p)} probabilities do not fit pairs of shape {self.ends.shape}")
@@ -55,6 +57,7 @@ class Candidates:
         """Object of every point, (m,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    @typed
     def matchings(self, threshold: float = 0.3) -> Matchings:
         """Choose one-to-one matches of largest total gain p − threshold in every pair of objects.
 

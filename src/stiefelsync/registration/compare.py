@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stiefelsync._border import typed
 from stiefelsync.errors import ConvergenceWarning, InputError, counted
 from stiefelsync.registration.align import Alignment, Views, align
 from stiefelsync.registration.candidates import Candidates
@@ -53,6 +54,7 @@ class Compared:
         return [pair for pair, found in self.alignments.items() if found.failed]
 
 
+@typed
 def compare_sessions(
     sessions: Sequence[Session],
     *,

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from stiefelsync._border import typed
+from stiefelsync.matching._canonical import as_labels
 from stiefelsync.registration.candidates import Candidates
 
 __all__ = ["Evidence", "Kind", "Trust", "confidences", "evidence"]
@@ -85,6 +87,7 @@ class Evidence(NamedTuple):
     terms: dict[str, Floats]
 
 
+@typed
 def confidences(candidates: Candidates, labels: Ints, *, kind: Kind = "cells") -> Trust:
     """Return how probably every place is right, from the probabilities of its pairs.
 
@@ -110,7 +113,7 @@ def confidences(candidates: Candidates, labels: Ints, *, kind: Kind = "cells") -
     >>> bool((confidences(found, np.array([0, 0, 0])).places > 0.9).all())
     True
     """
-    labels = np.asarray(labels, dtype=np.int64)
+    labels = as_labels(labels, int(np.sum(candidates.sizes)))
     n_tracks = int(labels.max(initial=-1)) + 1
     placed, terms = evidence(candidates, labels)
     if not placed.any():

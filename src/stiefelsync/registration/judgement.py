@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
@@ -54,6 +55,7 @@ class Judgement:
     transitivity: float
 
 
+@typed
 def judge(candidates: Candidates, labels: Ints, *, threshold: float = 0.5) -> Judgement:
     """Judge a table of cells, whoever made it.
 

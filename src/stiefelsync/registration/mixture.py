@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from stiefelsync._border import typed
+
 __all__ = ["Sameness", "fit_sameness"]
 
 Floats = NDArray[np.float64]
@@ -49,6 +51,7 @@ class Sameness:
         return np.interp(similarity, self.similarity, self.probability)
 
 
+@typed
 def fit_sameness(similarity: Floats) -> Sameness:
     """Fit a mixture to the similarities of near pairs, of which some are one cell and most others neighbours.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.registration.candidates import Candidates
 
@@ -17,6 +18,7 @@ LEAST = 0.01  # pairs less probable than this are forgotten
 EDGE = 1e-3  # probabilities nearer to 0 and 1 count as this near
 
 
+@typed
 def candidates_of_matrix(
     p: ArrayLike, session: ArrayLike, names: Sequence[str] | None = None
 ) -> tuple[Candidates, NDArray[np.int64]]:

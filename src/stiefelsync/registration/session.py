@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 
 __all__ = ["Session"]
@@ -59,6 +60,7 @@ class Session:
     image: NDArray[np.float32] | None = None
     source: str = "footprints"
 
+    @typed
     def __post_init__(self) -> None:
         height, width = self.shape
         prints = sparse.csr_array(self.footprints).astype(np.float32)
@@ -76,6 +78,7 @@ class Session:
         object.__setattr__(self, "footprints", prints)
 
     @classmethod
+    @typed
     def from_pixels(
         cls,
         name: str,
@@ -100,6 +103,7 @@ class Session:
         return cls(name, shape, given.tocsr(), numbers, **({"total": len(numbers)} | more))
 
     @classmethod
+    @typed
     def from_masks(cls, name: str, masks: NDArray[Any], **more: Any) -> Session:
         """Build from an image of labels, (height, width), 0 where no cell is, or from footprints, (n, height, width).
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.registration.confidence import Trust
 
@@ -65,6 +66,7 @@ class CellTable:
             table[here, session] = numbers[self.index[here, session]].tolist()
         return table
 
+    @typed
     def from_zero(self) -> Ints:
         """Return their own numbers counted from 0, (T, k), -1 where a cell is absent."""
         table = np.full(self.index.shape, -1, dtype=np.int64)
@@ -75,6 +77,7 @@ class CellTable:
             table[here, session] = numbers[self.index[here, session]].astype(np.int64) - self.base
         return table
 
+    @typed
     def one_plane(self, where: str) -> None:
         """Raise :class:`InputError` if there are several planes, which `where` cannot hold."""
         if len(np.unique(self.plane)) > 1:
@@ -86,6 +89,7 @@ class CellTable:
         return np.asarray((self.index >= 0).sum(axis=1))
 
 
+@typed
 def table_of(
     labels: Ints,
     names: Sequence[str],
@@ -138,6 +142,7 @@ def table_of(
     )  # fmt: skip
 
 
+@typed
 def stacked(tables: Sequence[CellTable]) -> CellTable:
     """Return the tables of several planes as one; sessions are the same in all."""
     first = tables[0]

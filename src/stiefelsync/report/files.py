@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.dispatch import detect, find, read
 from stiefelsync.io.files import check_outputs, replacing
@@ -20,6 +21,7 @@ __all__ = ["report_files"]
 Name = str | os.PathLike[str]
 
 
+@typed
 def report_files(
     before: Name,
     after: Name,

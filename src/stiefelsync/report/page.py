@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync._version import __version__
 from stiefelsync.errors import InputError, MissingExtraError, visible
 from stiefelsync.io.files import check_outputs, replacing
@@ -38,6 +39,7 @@ OPEN_CONFLICTS = 4  # shown at once; the others unfold
 MAX_LISTED = 200  # names in a note or a list of what was left out
 
 
+@typed
 def write_report(
     path: str | os.PathLike[str],
     before: Matchings,
@@ -133,6 +135,7 @@ def check_page(path: Path) -> None:
     _template()
 
 
+@typed
 def render(
     found: Difference,
     result: Synchronisation | None = None,

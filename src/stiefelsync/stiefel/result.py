@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import counted
 from stiefelsync.stiefel.flags import ignoring_kernel_flags
 
@@ -147,6 +148,7 @@ class StiefelResult:
             f" n_iter={self.n_iter}, {str(self.status)!r})"
         )
 
+    @typed
     @ignoring_kernel_flags
     def orthogonality_error(self) -> float:
         """Return ``max |UᵀU − I|``.
@@ -160,6 +162,7 @@ class StiefelResult:
         gram = self.U.T @ self.U
         return float(abs(gram - np.eye(len(gram), dtype=gram.dtype)).max())
 
+    @typed
     @ignoring_kernel_flags
     def residual(self, W: MatrixLike) -> float:
         """Return the relative invariance residual ‖WU − U(UᵀWU)‖_F / ‖WU‖_F, zero on an invariant subspace of W.

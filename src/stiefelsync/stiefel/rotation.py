@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.stiefel.checks import check_count, check_power, check_tolerance
 from stiefelsync.stiefel.flags import ignoring_kernel_flags
@@ -27,6 +28,7 @@ _ROWS_PER_COLUMN = 12  # rows per column that settle the rotation before all row
 _ORTHONORMAL = 1e-3
 
 
+@typed
 @ignoring_kernel_flags
 def rotate(
     V: ArrayLike, *, p: int = 3, Q: ArrayLike | None = None, tol: float = 1e-4, max_iter: int = 50

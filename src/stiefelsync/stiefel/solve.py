@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import ConvergenceWarning, InputError, unknown_name
 from stiefelsync.stiefel.checks import check_count, check_power, check_tolerance, generator, is_count, is_integer
 from stiefelsync.stiefel.flags import ignoring_kernel_flags
@@ -32,6 +33,7 @@ _EQUAL_VALUES = 1e-6
 _MAX_EXTRA = 100_000
 
 
+@typed
 @ignoring_kernel_flags
 def sparse_stiefel(
     W: MatrixLike,
@@ -139,6 +141,7 @@ def sparse_stiefel(
     return _in_sense(run, sense)
 
 
+@typed
 @ignoring_kernel_flags
 def two_stage(
     W: MatrixLike,

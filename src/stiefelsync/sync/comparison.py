@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stiefelsync._border import typed
 from stiefelsync._html import rows as table_rows
 from stiefelsync.errors import InputError, MissingExtraError, counted
 from stiefelsync.matching.matchings import Matchings
@@ -141,6 +142,7 @@ def _told(row: Comparison, name: str) -> str:
     return f"{value:.3f} ± {row.sd[name]:.3f}" if name in row.sd else f"{value:.3f}"
 
 
+@typed
 def compare(
     matchings: Matchings | Sequence[Matchings],
     methods: Sequence[str | Callable[..., Outcome]] | None = None,

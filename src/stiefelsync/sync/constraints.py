@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.graph import connected, numbered
@@ -51,11 +52,13 @@ class Constraints(Record):
     must: Ints = field(default_factory=lambda: _NOTHING)
     cannot: Ints = field(default_factory=lambda: _NOTHING)
 
+    @typed
     def __post_init__(self) -> None:
         for name in ("must", "cannot"):
             object.__setattr__(self, name, _as_links(getattr(self, name), name))
 
     @classmethod
+    @typed
     def keep(cls, tracks: Iterable[ArrayLike]) -> Constraints:
         """Return that the points of every one of these tracks stay together; others may join them.
 
@@ -68,6 +71,7 @@ class Constraints(Record):
         return cls(must=np.concatenate([_NOTHING, *chains]))
 
     @classmethod
+    @typed
     def split(cls, *parts: ArrayLike) -> Constraints:
         """Return that every part stays together, and that no two parts are in one track.
 
@@ -86,6 +90,7 @@ class Constraints(Record):
         return cls(cls.keep(parts).must, np.concatenate([firsts[one], firsts[two]], axis=1))
 
     @classmethod
+    @typed
     def reject(cls, tracks: Iterable[ArrayLike]) -> Constraints:
         """Return that no two points of any of these tracks are one.
 
@@ -111,6 +116,7 @@ class Constraints(Record):
     def __repr__(self) -> str:
         return f"Constraints({counted(len(self.must), 'must link')}, {counted(len(self.cannot), 'cannot link')})"
 
+    @typed
     def carried(self, before: Matchings, after: Matchings, place: Ints) -> Constraints:
         """Return what still holds of points whose objects have other numbers now.
 

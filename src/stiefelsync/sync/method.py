@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
@@ -144,6 +145,7 @@ class Method:
     defaults: Mapping[str, Any] = field(init=False)
     options: tuple[str, ...] = field(init=False)
 
+    @typed
     def __post_init__(self) -> None:
         if self.settings is not None:
             defaults = {at.name: at.default for at in fields(self.settings)}
@@ -164,6 +166,7 @@ class Method:
         """What its options mean, by name, after their choices where these are listed."""
         return {} if self.settings is None else meanings(self.settings)
 
+    @typed
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise an error for an option the method does not have, or one whose value cannot be."""
         limits = {} if self.settings is None else {at.name: at.metadata for at in fields(self.settings)}
@@ -180,6 +183,7 @@ BY_POSITIONS = "tracks"
 """The method that looks at positions, so the better one for photographs."""
 
 
+@typed
 def register(
     name: str,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, unknown_name
 
 __all__ = ["check_option", "dtype_option", "meanings", "option"]
@@ -22,6 +23,7 @@ _KINDS: dict[type, tuple[Any, str]] = {
 """What a value of each kind may be, and how to say so."""
 
 
+@typed
 def option(
     default: Any,
     meaning: str,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.matching.graph import countable
 from stiefelsync.matching.matchings import Matchings
@@ -49,10 +50,12 @@ class Details(Record):
     (MyDetails(eigenvalues=array of shape (3,)), True)
     """
 
+    @typed
     def figures(self, problem: Matchings) -> dict[str, Any]:
         """Return what belongs among the figures of :meth:`~stiefelsync.Synchronisation.as_dict`, ready for JSON."""
         return {}
 
+    @typed
     def point_confidence(self) -> NDArray[np.float64] | None:
         """Return how sure the method itself is of the label of every point, (m,), from 0 to 1.
 
@@ -91,6 +94,7 @@ class Outcome(Record):
     timings: Mapping[str, float] = field(default_factory=dict, compare=False)
     details: Details = field(default_factory=Details)
 
+    @typed
     def __post_init__(self) -> None:
         if (self.labels is None) == (self.matchings is None):
             raise TypeError("an Outcome has either labels or matchings")

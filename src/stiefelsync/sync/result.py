@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.difference import Difference, difference
@@ -84,6 +85,7 @@ class Synchronisation(Record):
             raise InputError(f"method {self.method!r} is not cycle-consistent and gives no labels; use .matchings()")
         return self.outcome.labels
 
+    @typed
     def extend(
         self,
         matchings: Matchings,
@@ -125,6 +127,7 @@ class Synchronisation(Record):
         assert self.outcome.matchings is not None
         return difference(self.input, self.outcome.matchings)
 
+    @typed
     def matchings(self) -> Matchings:
         """Return all matches of the answer, those the input did not have included."""
         return self.difference.all_matches
@@ -176,6 +179,7 @@ class Synchronisation(Record):
         by_label = track_confidence(self.input, self.labels, self.confidence)
         return np.append(by_label, np.nan)[self.labels]
 
+    @typed
     def added(self) -> Matchings:
         """Return the matches of the answer that the input did not have."""
         return self.difference.added
@@ -197,6 +201,7 @@ class Synchronisation(Record):
         """Share of the upper bound that the objective leaves open; 0 proves the answer optimal."""
         return max(0.0, 1 - self.objective / self.upper_bound)
 
+    @typed
     def tracks(self) -> list[NDArray[np.int64]]:
         """Return the universe points seen by at least two objects, each as an (n, 2) array of (object, point)."""
         order = np.argsort(self.labels, kind="stable")
@@ -206,6 +211,7 @@ class Synchronisation(Record):
         cuts = np.flatnonzero(np.diff(self.labels[order])) + 1
         return [track for track in np.split(rows, cuts) if len(track) > 1]
 
+    @typed
     def table(self) -> NDArray[np.int64]:
         """Return tracks × objects: the point of each object in each track of :meth:`tracks`, -1 = absent.
 
@@ -227,6 +233,7 @@ class Synchronisation(Record):
             row[track[:, 0]] = track[:, 1]
         return found
 
+    @typed
     def to_frame(self) -> Frame:
         """Return the answer as a table of one row per point, for any library of data frames.
 
@@ -246,6 +253,7 @@ class Synchronisation(Record):
         """
         return frame_of(self)
 
+    @typed
     def to_networkx(self) -> Any:
         """Return all matches of the answer as a `networkx.Graph`.
 
@@ -263,6 +271,7 @@ class Synchronisation(Record):
         told = {name.replace("_", " "): figures.get(name) for name in names}
         return facts(f"Synchronisation by {self.method}", told | {"seconds": float(sum(self.timings.values()))})
 
+    @typed
     def as_dict(self, *, certificate: bool = False) -> dict[str, Any]:
         """Return the figures of :meth:`summary` under stable names, ready for JSON.
 
@@ -292,6 +301,7 @@ class Synchronisation(Record):
             figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
         return figures | self.outcome.details.figures(self.input)
 
+    @typed
     def summary(self, *, certificate: bool = False) -> str:
         """Return the answer in a few lines of text, with how far it can be from the best one if asked to."""
         f = self.as_dict(certificate=certificate)

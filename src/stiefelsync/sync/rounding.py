@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+from stiefelsync._border import typed
 from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching._canonical import as_array, check_sizes
@@ -110,6 +111,7 @@ def _rounded(U: NDArray[Any]) -> NDArray[Any]:
     return scaled
 
 
+@typed
 def round_labels(U: ArrayLike, sizes: ArrayLike) -> NDArray[np.int64]:
     """Return the labels nearest to a relaxed solution U of one's own: in every object all points labelled differently.
 

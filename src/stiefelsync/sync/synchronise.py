@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
@@ -30,6 +31,7 @@ __all__ = ["synchronise"]
 _MAX_WORK_OF_ONE_THREAD = 100_000_000
 
 
+@typed
 def synchronise(
     matchings: Matchings,
     universe: str | int = "auto",

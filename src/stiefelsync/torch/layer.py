@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.torch.objects import Layout, Sizes, to_matrix
 from stiefelsync.torch.sinkhorn import sinkhorn
@@ -19,6 +20,7 @@ __all__ = ["Synchronise", "synchronise", "universe_basis"]
 _DEFAULTS: dict[str, dict[str, Any]] = {"two-stage": {"tol": 1e-8}, "sparse-stiefel": {}}
 
 
+@typed
 @alone_if_small
 def universe_basis(
     W: Tensor,
@@ -56,6 +58,7 @@ def universe_basis(
     return solve(A, d, rows=rows, **options)
 
 
+@typed
 @alone_if_small
 def synchronise(
     W: Tensor,
@@ -140,14 +143,17 @@ class Synchronise(nn.Module):
     torch.Size([3, 2, 2])
     """
 
+    @typed
     def __init__(self, d: int, **options: Any) -> None:
         super().__init__()
         self.d, self.options = d, options
 
+    @typed
     def forward(self, W: Tensor, sizes: Sizes = None, mask: Tensor | None = None) -> Tensor:
         """Return the soft assignment of the points that W, shape (..., k, k, n, n) or (m, m), matches."""
         return synchronise(W, sizes, self.d, mask=mask, **self.options)
 
+    @typed
     def extra_repr(self) -> str:
         """Name the options in the module's text."""
         return ", ".join([str(self.d), *(f"{name}={value!r}" for name, value in self.options.items())])

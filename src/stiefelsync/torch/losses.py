@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from stiefelsync._border import typed
 from stiefelsync.torch.objects import Layout, Sizes, to_matrix
 
 __all__ = ["cycle_consistency_loss"]
 
 
+@typed
 def cycle_consistency_loss(W: Tensor, sizes: Sizes = None, *, mask: Tensor | None = None) -> Tensor:
     """Return the share of composed matches that the direct ones contradict, for soft matches.
 

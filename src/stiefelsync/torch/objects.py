@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.sync.rounding import project
 
@@ -120,6 +121,7 @@ def _counts(sizes: Sizes, device: torch.device) -> Tensor:
     return counts.to(torch.int64)
 
 
+@typed
 def to_matrix(X: Tensor) -> Tensor:
     """Return a (..., k, k, n, n) tensor of blocks, as pygmtools has it, as one (..., k·n, k·n) matrix.
 
@@ -133,6 +135,7 @@ def to_matrix(X: Tensor) -> Tensor:
     return X.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1)
 
 
+@typed
 def to_blocks(W: Tensor, k: int) -> Tensor:
     """Return a (..., k·n, k·n) matrix as (..., k, k, n, n) blocks.
 
@@ -147,6 +150,7 @@ def to_blocks(W: Tensor, k: int) -> Tensor:
     return W.unflatten(-1, (k, m // k)).unflatten(-3, (k, m // k)).transpose(-3, -2)
 
 
+@typed
 def pairwise(P: Tensor) -> Tensor:
     """Return the matches that an assignment implies, P_i P_jᵀ, as blocks (..., k, k, n, n).
 
@@ -170,6 +174,7 @@ def pairwise(P: Tensor) -> Tensor:
     return torch.where(own, torch.diag_embed(there)[..., None, :, :], X)
 
 
+@typed
 def hard_labels(P: Tensor, sizes: Sizes = None) -> NDArray[np.int64]:
     """Round a soft assignment to labels: one universe point for every point, none twice in an object.
 

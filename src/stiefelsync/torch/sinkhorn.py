@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 from stiefelsync.torch.algebra import conjugate_gradients
 from stiefelsync.torch.operators import batched
@@ -21,6 +22,7 @@ _MAX_NEWTON_COLUMNS = 256
 _RIDGE = {torch.float32: 1e-6, torch.float64: 1e-12}
 
 
+@typed
 @alone_if_small
 def sinkhorn(S: Tensor, mask: Tensor | None = None, *, max_iter: int = 1000, tol: float = 1e-4) -> Tensor:
     """Return exp(S) scaled so that every row sums to one and every column to at most one.

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from stiefelsync._border import typed
 from stiefelsync.errors import ConvergenceWarning, InputError, unknown_name
 from stiefelsync.torch.algebra import lowest_eigenvalue, orthonormalise, polar
 from stiefelsync.torch.implicit import stationary, subspace
@@ -41,6 +42,7 @@ class _Options:
     callback: Callable[[Tensor], object] | None = None
 
 
+@typed
 @alone_if_small
 def sparse_stiefel(
     W: Tensor,
@@ -122,6 +124,7 @@ def sparse_stiefel(
     return _run(values, U, x, pattern, options)
 
 
+@typed
 @alone_if_small
 def two_stage(
     W: Tensor,
@@ -190,6 +193,7 @@ def two_stage(
     return _turn(subspace(values, found, pattern), U0, options, gradient)
 
 
+@typed
 @alone_if_small
 def rotate(
     V: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.noise import all_pairs, assemble, best_assignment, mutual_best, near_pairs
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
@@ -15,6 +16,7 @@ Rng = np.random.Generator | int | None
 Problem = tuple[Matchings, NDArray[np.int64]]
 
 
+@drawn
 def cells(
     sessions: int = 20,
     alive: int = 120,
@@ -76,6 +78,7 @@ def cells(
     return assemble(labels, pairs, values if weights else None)
 
 
+@drawn
 def reid(
     cameras: int = 6,
     people: int = 200,
@@ -124,6 +127,7 @@ def reid(
     return assemble(labels, pairs, values if weights else None)
 
 
+@drawn
 def merging(
     networks: int = 6,
     units: int = 256,

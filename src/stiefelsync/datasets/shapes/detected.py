@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.noise import all_pairs, assemble, both_sides, near_pairs, seen_by
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -24,6 +25,7 @@ Problem = tuple[Matchings, Ints]
 _FEWEST = 4  # photos: pairs with fewer matches are dropped
 
 
+@drawn
 def independent(
     objects: int = 30,
     universe: int = 25,
@@ -52,6 +54,7 @@ def independent(
     return compared(labels, pairs, rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def window_detected(
     objects: int = 60,
     universe: int = 240,
@@ -81,6 +84,7 @@ def window_detected(
     return compared(labels, near_pairs(objects, reach, closed=True), rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def photos(
     objects: int = 80,
     places: int = 12,
@@ -124,6 +128,7 @@ def photos(
     return assemble(labels, pairs)
 
 
+@drawn
 def groups(
     count: int = 5,
     each: int = 8,
@@ -156,6 +161,7 @@ def groups(
     return assemble(labels, pairs)
 
 
+@drawn
 def drive(
     objects: int = 100,
     each: int = 30,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.noise import all_pairs, assemble, both_sides, near_pairs, seen_by
 from stiefelsync.datasets.shapes.detected import compared
 from stiefelsync.matching.matchings import Matchings
@@ -20,6 +21,7 @@ Rng = np.random.Generator | int | None
 Problem = tuple[Matchings, Ints]
 
 
+@drawn
 def star(
     objects: int = 31,
     universe: int = 60,
@@ -49,6 +51,7 @@ def star(
     return compared(labels, [(0, i) for i in range(1, objects)], rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def bipartite(
     left: int = 12,
     right: int = 12,
@@ -72,6 +75,7 @@ def bipartite(
     return compared(labels, pairs, rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def queries(
     objects: int = 48,
     count: int = 12,
@@ -116,6 +120,7 @@ def queries(
     return assemble(labels, pairs)
 
 
+@drawn
 def mosaic(
     side: int = 8,
     *,
@@ -148,6 +153,7 @@ def mosaic(
     return compared(labels, pairs, rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def hierarchy(
     sites: int = 3,
     rooms: int = 3,
@@ -189,6 +195,7 @@ def hierarchy(
     return assemble(labels, pairs)
 
 
+@drawn
 def skips(
     objects: int = 80,
     born: float = 3,
@@ -228,6 +235,7 @@ def skips(
     return assemble(labels, pairs)
 
 
+@drawn
 def hubs(
     clusters: int = 6,
     each: int = 8,

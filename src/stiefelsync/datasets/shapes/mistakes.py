@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.noise import all_pairs, assemble, both_sides, seen_by
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.checks import generator
@@ -20,6 +21,7 @@ Rng = np.random.Generator | int | None
 Problem = tuple[Matchings, Ints]
 
 
+@drawn
 def halves(
     objects: int = 40,
     half: int = 30,
@@ -58,6 +60,7 @@ def halves(
     return assemble(labels, pairs)
 
 
+@drawn
 def alias(
     objects: int = 30,
     universe: int = 40,
@@ -93,6 +96,7 @@ def alias(
     return assemble(labels, pairs)
 
 
+@drawn
 def rogues(
     objects: int = 20,
     universe: int = 25,
@@ -125,6 +129,7 @@ def rogues(
     return assemble(labels, pairs)
 
 
+@drawn
 def worth(
     objects: int = 16,
     universe: int = 30,

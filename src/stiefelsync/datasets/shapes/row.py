@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from stiefelsync.datasets._drawn import drawn
+from stiefelsync.datasets.noise import LEAST_SEEN
 from stiefelsync.datasets.synthetic import permute_selected, synthetic
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -30,6 +32,7 @@ _BETWEEN = 0.35  # … and between the two runs at least so many,
 _CONFUSED = 0.55  # where a pair of look-alikes is swapped with this probability
 
 
+@drawn
 def ring(
     objects: int = 60, universe: int = 25, *, observed: float = 0.6, error: float = 0.3, reach: int = 5, rng: Rng = 0
 ) -> Problem:
@@ -52,6 +55,7 @@ def ring(
     return _row_noise(seen, _neighbours(objects, reach), error, rng)
 
 
+@drawn
 def window(
     objects: int = 60,
     universe: int = 240,
@@ -78,6 +82,7 @@ def window(
     return _row_noise(seen, _neighbours(objects, reach), error, rng)
 
 
+@drawn
 def crowd(
     objects: int = 2000,
     universe: int = 30,
@@ -103,6 +108,7 @@ def crowd(
     return _row_noise(seen, np.stack([i, j], axis=1)[chosen], error, rng)
 
 
+@drawn
 def large(points: int = 2000, objects: int = 4, *, error: float = 0.3, rng: Rng = 0) -> Problem:
     """Draw few large objects: each sees `points` of 1.25 times as many universe points, drawn at random.
 
@@ -116,6 +122,7 @@ def large(points: int = 2000, objects: int = 4, *, error: float = 0.3, rng: Rng 
     return _row_noise(seen, _all_pairs(objects), error, rng)
 
 
+@drawn
 def rogue(objects: int = 20, universe: int = 25, *, observed: float = 0.6, error: float = 0.3, rng: Rng = 0) -> Problem:
     """Draw a problem one of whose objects, drawn at random, has nothing but random matches.
 
@@ -131,6 +138,7 @@ def rogue(objects: int = 20, universe: int = 25, *, observed: float = 0.6, error
     return _row_noise(seen, pairs, np.where(bad, 1.0, error), rng)
 
 
+@drawn
 def twins(
     objects: int = 20,
     universe: int = 60,
@@ -162,6 +170,7 @@ def twins(
     return _row_noise(seen, _all_pairs(objects), error, rng, couples=couples, confused=confused)
 
 
+@drawn
 def weighted(
     objects: int = 8, universe: int = 25, *, observed: float = 0.6, error: float = 0.6, rng: Rng = 0
 ) -> Problem:
@@ -179,6 +188,7 @@ def weighted(
     return matchings.with_weights(weights), truth
 
 
+@drawn
 def uneven(objects: int = 30, universe: int = 25, *, of: str = "points", error: float = 0.6, rng: Rng = 0) -> Problem:
     """Draw a problem where half of the universe points, or half of the objects, are seen (or see) ninefold.
 
@@ -202,6 +212,7 @@ def uneven(objects: int = 30, universe: int = 25, *, of: str = "points", error: 
     return _row_noise(_observe(chance, rng), _all_pairs(objects), error, rng)
 
 
+@drawn
 def networks(
     objects: int = 3,
     points: int = 64,
@@ -246,6 +257,7 @@ def networks(
     return Matchings.from_pairs(pairs, [points] * objects, weights=values if weights else None), truth.ravel()
 
 
+@drawn
 def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: Rng = 0) -> Problem:
     """Draw full permutations along a sequence of two runs, whose far blocks share their mistakes.
 
@@ -277,6 +289,8 @@ def video(objects: int = 101, universe: int = 30, *, look_alikes: int = 4, rng: 
 
 def _observe(chance: Floats, rng: np.random.Generator) -> Bools:
     """Return who sees what, shape (k, d), drawing again for an object that sees nothing."""
+    if not (chance.sum(axis=1) >= LEAST_SEEN).all():
+        raise InputError(f"every object must be expected to see {LEAST_SEEN:g} points or more")
     seen = rng.random(chance.shape) < chance
     while (empty := ~seen.any(axis=1)).any():
         seen[empty] = rng.random((int(empty.sum()), chance.shape[1])) < chance[empty]

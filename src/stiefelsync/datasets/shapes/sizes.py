@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync.datasets._drawn import drawn
 from stiefelsync.datasets.noise import all_pairs
 from stiefelsync.datasets.shapes.detected import compared
 from stiefelsync.errors import InputError
@@ -21,6 +22,7 @@ Rng = np.random.Generator | int | None
 Problem = tuple[Matchings, Ints]
 
 
+@drawn
 def unequal(
     objects: int = 30,
     least: int = 2,
@@ -51,6 +53,7 @@ def unequal(
     return compared(labels, all_pairs(objects), rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def singles(
     objects: int = 25,
     shared: int = 12,
@@ -79,6 +82,7 @@ def singles(
     return compared(labels, all_pairs(objects), rng, hit=hit, wrong=wrong)
 
 
+@drawn
 def large_detected(
     points: int = 2000, objects: int = 4, *, hit: float = 0.65, wrong: float = 0.25, rng: Rng = 0
 ) -> Problem:

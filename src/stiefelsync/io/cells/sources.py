@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.cells import caiman, cellreg, masks, suite2p
 from stiefelsync.io.dispatch import as_path
@@ -37,6 +38,7 @@ def is_session(path: Name) -> bool:
     return is_hdf5(path) or cellreg.is_mat(path) or masks.is_masks(path)
 
 
+@typed
 def read_sessions(
     paths: Sequence[Name], *, plane: int | None = None, iscell: bool | float = True
 ) -> list[list[Session]]:

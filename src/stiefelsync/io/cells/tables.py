@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import io as scipy_io
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, MissingExtraError, unknown_name
 from stiefelsync.io.files import Name, replacing
 from stiefelsync.registration.table import CellTable
@@ -182,6 +183,7 @@ def write_to(table: CellTable, temporary: Path, known: TableFormat) -> None:
         raise InputError(f"{error.object!r} is not text that a table can hold; rename it") from None
 
 
+@typed
 def write_table(table: CellTable, path: Name, format: str | None = None, *, force: bool = False) -> None:
     """Write a table of cells; the file appears complete or not at all.
 

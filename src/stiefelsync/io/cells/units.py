@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import head
 from stiefelsync.io.cells.objects import as_array, is_npy, read_npy, read_objects
@@ -46,6 +47,7 @@ class Units:
     order: NDArray[np.int64]
 
 
+@typed
 def units_of(
     p: NDArray[Any], session: NDArray[Any], ids: NDArray[Any] | None = None, names: Sequence[str] | None = None
 ) -> Units:
@@ -79,6 +81,7 @@ def is_unitmatch(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("MatchProb.npy", "MatchProb CV12.npy"))
 
 
+@typed
 def read_unitmatch(path: Path) -> Units:
     """Read `MatchProb.npy`, and sessions and units from `MatchTable.csv` or, without running it, `ClusInfo.pickle`."""
     with guarded(path, "unitmatch"):
@@ -155,6 +158,7 @@ def _parts(path: Path) -> dict[str, NDArray[Any]] | None:
     return None if parts["p"] is None or parts["session"] is None else parts  # type: ignore[return-value]
 
 
+@typed
 def read_matrix(path: Path, sessions: Path | None = None) -> Units:
     """Read a matrix of scores: an NPZ file with `scores` and `session`, or an NPY file and one of the sessions.
 
@@ -194,6 +198,7 @@ def _vector(path: Path) -> NDArray[Any]:
         return np.array(words)
 
 
+@typed
 def from_networkx(graph: Any, *, key: str = "weight") -> Units:
     """Take a comparison graph of SpikeInterface: nodes are (recording, unit), edges have a weight from 0 to 1.
 
