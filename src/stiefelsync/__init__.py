@@ -29,6 +29,7 @@ __all__ = [
     "datasets",
     "estimate_universe",
     "io",
+    "judge",
     "methods",
     "rotate",
     "round_labels",
@@ -59,6 +60,7 @@ _HOMES = {
     "cycle_error": "matching.metrics",
     "estimate_universe": "matching.universe",
     "inspect": "inspection",
+    "judge": "judging",
     "rotate": "stiefel.rotation",
     "round_labels": "sync.rounding",
     "score": "matching.metrics",
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from stiefelsync.cleaning import clean
     from stiefelsync.errors import ConvergenceWarning, FormatError, InputError, MissingExtraError, StiefelSyncError
     from stiefelsync.inspection import inspect as inspect
+    from stiefelsync.judging import judge
     from stiefelsync.matching.matchings import Matchings
     from stiefelsync.matching.metrics import cycle_error, score
     from stiefelsync.matching.universe import estimate_universe

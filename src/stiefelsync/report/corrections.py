@@ -32,10 +32,13 @@ class Checked:
         Its points, by global index.
     confidence
         From 0 to 1, None where it is unknown.
+    evidence
+        What speaks against it, in a phrase.
     """
 
     points: tuple[int, ...]
     confidence: float | None
+    evidence: str = ""
 
 
 def tracks_to_check(
@@ -103,6 +106,7 @@ def cards(
     return [
         {
             "confidence": one.confidence,
+            "evidence": one.evidence,
             "points": [
                 spots[p]
                 | {"name": names[owner[p]], "patch": patches.get(p), "times": 1, "column": None}

@@ -145,6 +145,8 @@ def render(
     title: str | None = None,
     max_pairs: int = 200,
     notes: Sequence[str] = (),
+    more_facts: Sequence[tuple[str, str]] = (),
+    suspects: Sequence[Checked] | None = None,
     command: str | None = None,
     save: str = "corrections.csv",
 ) -> str:
@@ -161,6 +163,10 @@ def render(
         Whether the page says how far the objective is from its upper bound, which may take as long as solving.
     notes
         Sentences for the top of the summary.
+    more_facts
+        Names and values to tell beside the usual ones.
+    suspects
+        The tracks to check, in this order; by default those of the worst conflicts and the least sure.
     command
         What to type to apply corrections.
     save
@@ -177,7 +183,12 @@ def render(
     table = choose_pairs(found, max_pairs=max_pairs, max_matches=MAX_MATCHES)
     worst = worst_conflicts(found)
     sure = result.point_confidence if result is not None and result.outcome.labels is not None else None
-    checked = tracks_to_check(found, worst, sure)
+    checked = tracks_to_check(found, worst, sure) if suspects is None else suspects
+    first = "The tracks that are most likely wrong come first."
+    if suspects is None:
+        first = (
+            f"The tracks of the worst conflicts come first{', then the least sure ones' if sure is not None else ''}."
+        )
     pictures, missing = None, list[str]()
     if images is not None:
         pictures, missing = _pictures(found, worst, checked, table.objects[table.embedded], images)
@@ -188,7 +199,7 @@ def render(
         found=found,
         lead=lead(found),
         cards=cards(found),
-        facts=facts(found, result, noun, certificate=certificate),
+        facts=[*facts(found, result, noun, certificate=certificate), *more_facts],
         notes=notes,
         missing=missing,
         new="added" if found.adds else "would follow",
@@ -200,6 +211,7 @@ def render(
         checked=corrected_cards(found, checked, names, pictures.patches if pictures else {}),
         command=command or f"stiefelsync sync MATCHES -o CORRECTED --constraints {save}",
         save=save,
+        first=first,
         has_confidence=confidence is not None,
         left_out=[[names[i], names[j]] for i, j in table.objects[~table.embedded].tolist()],
         n_pairs=len(table.objects),

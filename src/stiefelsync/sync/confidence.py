@@ -8,7 +8,7 @@ from scipy import sparse
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["match_confidence", "track_confidence"]
+__all__ = ["match_confidence", "track_confidence", "witnesses"]
 
 # Columns of the (object × universe point) table that are held at once.
 _MAX_TABLE_ENTRIES = 20_000_000
@@ -48,7 +48,7 @@ def match_confidence(matchings: Matchings, labels: ArrayLike) -> NDArray[np.floa
     _, which, votes = np.unique(way, return_inverse=True, return_counts=True)
     # The match itself, counted in both directions, is no witness.
     speaking = votes[which].reshape(2, -1).sum(axis=0) - 2
-    possible = _witnesses(matchings, labels, a, labels[b]) + _witnesses(matchings, labels, b, labels[a]) - 2
+    possible = witnesses(matchings, labels, a, labels[b]) + witnesses(matchings, labels, b, labels[a]) - 2
     return np.asarray((speaking + 1) / (possible + 2))
 
 
@@ -83,7 +83,7 @@ def track_confidence(
     return np.asarray(np.divide(total, count, out=np.full(d, np.nan), where=count > 0))
 
 
-def _witnesses(
+def witnesses(
     matchings: Matchings, labels: NDArray[np.int64], points: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return how many members of each universe point lie in objects that the point's object was matched with."""

@@ -1,0 +1,643 @@
+"""A referee for anyone's answer: how good it is likely to be, without a truth, and where it is worst."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stiefelsync._html import facts
+from stiefelsync.errors import InputError, counted
+from stiefelsync.io.dispatch import as_path, read, reader_of
+from stiefelsync.io.files import check_outputs, replacing
+from stiefelsync.io.route import share
+from stiefelsync.matching.difference import difference, places
+from stiefelsync.matching.graph import components, conflicts, connected, numbered
+from stiefelsync.matching.matchings import Matchings
+from stiefelsync.matching.metrics import cycle_error
+from stiefelsync.registration.judgement import transitivity
+from stiefelsync.report.corrections import Checked
+from stiefelsync.report.page import check_page, render
+from stiefelsync.stiefel.checks import generator
+from stiefelsync.sync.choose import choose_method
+from stiefelsync.sync.constraints import owners
+from stiefelsync.sync.method import Callback
+from stiefelsync.sync.plausible import Plausible, plausible
+from stiefelsync.sync.result import Synchronisation
+from stiefelsync.sync.synchronise import synchronise
+
+__all__ = ["Estimate", "Rivalry", "SuspectTrack", "Verdict", "judge", "judge_files", "summary", "told"]
+
+Ints = NDArray[np.int64]
+Name = str | os.PathLike[str]
+
+WORST = 20
+"""Tracks that are told as the worst."""
+INTERVAL = 0.05, 0.95
+"""Between these shares of the plausible labellings an interval lies."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value that nobody knows: what to expect, and between which values nine in ten of the plausible ones lie."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f} %)"
+
+
+@dataclass(frozen=True)
+class SuspectTrack:
+    """A track of an answer that is likely to hold points which do not belong together, with its evidence.
+
+    Attributes
+    ----------
+    points : (n, 2) of int
+        Object and point.
+    wrong
+        Expected share of its pairs of points that do not belong together.
+    astray
+        Expected number of its points that are not of the thing that most of it shows.
+    inside, silent, outside
+        Matches between its points; pairs of its points whose objects were compared and which are
+        not matched; matches of its points with points outside.
+    parts
+        The way in which it most often falls apart: for every point the number of its part.
+    """
+
+    points: tuple[tuple[int, int], ...]
+    wrong: float
+    astray: float
+    inside: int
+    silent: int
+    outside: int
+    parts: tuple[int, ...]
+
+    @property
+    def evidence(self) -> str:
+        """What speaks against it, in a phrase."""
+        sizes = sorted(np.bincount(self.parts).tolist(), reverse=True)
+        falls = f"; likely parts {' + '.join(map(str, sizes))}" if len(sizes) > 1 else ""
+        return (
+            f"{100 * self.wrong:.0f} % of its pairs likely wrong; {counted(self.inside, 'match')} inside,"
+            f" {self.silent} missing, {self.outside} leading out{falls}"
+        )
+
+
+@dataclass(frozen=True)
+class Rivalry:
+    """Two answers to the same matches.
+
+    Attributes
+    ----------
+    only_first, only_second, both
+        Pairs of points that only the first puts together, only the second, or both.
+    right_first, right_second, right_both
+        Expected share of these that are right.
+    better
+        Share of the plausible labellings to which the first is closer, by fscore; one half of those
+        as close.
+    gain
+        Fscore of the first less that of the second.
+    """
+
+    only_first: int
+    only_second: int
+    both: int
+    right_first: Estimate
+    right_second: Estimate
+    right_both: Estimate
+    better: float
+    gain: Estimate
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said of an answer without knowing the truth.
+
+    Attributes
+    ----------
+    objects, points, tracks
+        In the matches; points in tracks are `points_in_tracks`.
+    pairs
+        Pairs of points that the answer puts together.
+    conflicts
+        Tracks that hold two points of one object.
+    exclusivity
+        Share of the tracks that do not.
+    transitivity
+        Share of the paths of two matches of the answer whose ends it puts together, too.
+    cycle_error
+        Of the answer's own matches; 0 if they are consistent.
+    wrong
+        Share of the pairs it puts together that do not belong together.
+    missing
+        Share of the pairs that belong together which it does not put together.
+    fscore
+        To be expected of it.
+    own_fscore
+        The same of our own answer, which `method` gave.
+    log_likelihood, own_log_likelihood
+        Of the answer and of ours under our model, up to a constant; None where there is none.
+    basis
+        What the estimates rest on, in a phrase.
+    worst
+        The tracks with most points astray.
+    against
+        How another answer compares, where one was given.
+    """
+
+    objects: int
+    points: int
+    tracks: int
+    points_in_tracks: int
+    pairs: int
+    conflicts: int
+    exclusivity: float
+    transitivity: float
+    cycle_error: float
+    wrong: Estimate
+    missing: Estimate
+    fscore: Estimate
+    own_fscore: Estimate
+    method: str
+    log_likelihood: float | None
+    own_log_likelihood: float | None
+    basis: str
+    worst: tuple[SuspectTrack, ...] = field(repr=False)
+    against: Rivalry | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it under stable names, ready for JSON."""
+        told: dict[str, Any] = asdict(self)
+        for name, value in told.items():
+            if isinstance(value, float) and not np.isfinite(value):
+                told[name] = None
+        return told
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        shown = {at.name.replace("_", " "): getattr(self, at.name) for at in fields(self) if at.name != "worst"}
+        told = {name: str(value) if isinstance(value, Estimate) else value for name, value in shown.items()}
+        return facts("Verdict", told)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Which points an answer puts together: those of one group, and some others.
+
+    Attributes
+    ----------
+    group : (m,) int64
+        Group of every point, each with at most one point of an object.
+    further : (n, 2) int64
+        Pairs of points that are put together although their groups are not.
+    """
+
+    group: Ints
+    further: Ints
+
+    @property
+    def count(self) -> int:
+        """How many pairs it puts together."""
+        n = np.bincount(self.group)
+        return int((n * (n - 1) // 2).sum()) + len(self.further)
+
+    def common(self, labels: Ints) -> int:
+        """Return how many of them a labelling, (m,) without -1, puts together, too.
+
+        Examples
+        --------
+        >>> Pairing(np.array([0, 0, 0, 1]), np.array([[0, 3]])).common(np.array([0, 0, 1, 0]))
+        2
+        """
+        width = int(labels.max(initial=-1)) + 1
+        n = np.unique(self.group * width + labels, return_counts=True)[1]
+        a, b = labels[self.further].T
+        return int((n * (n - 1) // 2).sum()) + int(np.count_nonzero(a == b))
+
+
+def judge(
+    answer: ArrayLike | Matchings | Synchronisation,
+    matchings: Matchings,
+    *,
+    against: ArrayLike | Matchings | Synchronisation | None = None,
+    ours: Synchronisation | None = None,
+    rng: np.random.Generator | int | None = 0,
+    callback: Callback | None = None,
+) -> Verdict:
+    """Judge anyone's answer to matches by what the matches themselves say, without a truth.
+
+    The matches are synchronised, and labellings drawn that explain them about as well as the best
+    one does. What an answer puts together is wrong in so far as these do not; agreement with the
+    matches alone is no referee, since matches that err alike agree.
+
+    Parameters
+    ----------
+    answer : (m,) int, or Matchings, or Synchronisation
+        Labels, -1 = in no track; or matches, of which those that hang together without two points
+        of one object count as a track.
+    matchings
+        The matches that the answer was made from.
+    against
+        Another answer to compare with.
+    ours
+        Our own answer to the matches, where it is known.
+    rng
+        For what is drawn.
+
+    Examples
+    --------
+    >>> from stiefelsync import datasets
+    >>> problem, truth = datasets.synthetic(12, 8, observed=0.9, error=0.2, rng=0)
+    >>> good, bad = (judge(labels, problem) for labels in (truth, np.roll(truth, 1)))
+    >>> good.wrong.value < 0.1 < 0.5 < bad.wrong.value
+    True
+    """
+    if not isinstance(matchings, Matchings):
+        raise InputError(f"judge needs the Matchings that an answer is about, got {type(matchings).__name__}")
+    first = pairing_of(answer, matchings)
+    second = None if against is None else pairing_of(against, matchings)
+    if ours is None:
+        ours = synchronise(matchings, rng=rng, callback=callback)
+    elif not np.array_equal(ours.input.sizes, matchings.sizes):
+        raise InputError("our own answer is to other matches than those given")
+    drawn = plausible(ours, rng=generator(rng))
+    own = Pairing(_alone(ours.labels), np.empty((0, 2), dtype=np.int64))
+    tracks = _tracks(first)
+    size = np.bincount(tracks)
+    clashing = conflicts(matchings, tracks).count
+    scores, own_scores = _scores(first, drawn), _scores(own, drawn)
+    many = int((size > 1).sum())
+    whole = not len(first.further)
+    return Verdict(
+        objects=matchings.n_objects,
+        points=matchings.n_points,
+        tracks=many,
+        points_in_tracks=int(size[size > 1].sum()),
+        pairs=first.count,
+        conflicts=clashing,
+        exclusivity=1 - clashing / many if many else 1.0,
+        transitivity=1.0 if whole else transitivity(_matches(first, matchings)),
+        cycle_error=0.0 if whole else float(cycle_error(_matches(first, matchings), rng=rng)),
+        wrong=_estimate(1 - scores[:, 0], drawn.weight),
+        missing=_estimate(1 - scores[:, 1], drawn.weight),
+        fscore=_estimate(scores[:, 2], drawn.weight),
+        own_fscore=_estimate(own_scores[:, 2], drawn.weight),
+        method=ours.method,
+        log_likelihood=drawn.log_likelihood(first.group) if whole else None,
+        own_log_likelihood=drawn.log_likelihood(own.group),
+        basis=drawn.basis,
+        worst=_worst(tracks, matchings, drawn),
+        against=None if second is None else _rivalry(first, second, drawn),
+    )
+
+
+def pairing_of(answer: ArrayLike | Matchings | Synchronisation, problem: Matchings) -> Pairing:
+    """Return which points of a problem an answer puts together.
+
+    Examples
+    --------
+    A component with two points of one object is no track: only its matches count.
+
+    >>> problem = Matchings.from_labels([0, 1, 0, 0], [2, 1, 1])
+    >>> pairing_of(Matchings.from_endpoints([[0, 2], [1, 3], [2, 3]], [2, 1, 1]), problem).further.tolist()
+    [[0, 2], [1, 3], [2, 3]]
+    """
+    if isinstance(answer, Synchronisation):
+        answer = answer.labels if answer.consistent else answer.matchings()
+    if isinstance(answer, Matchings):
+        given = _on_points_of(answer, problem)
+        group = components(given)[1]
+        bad = np.zeros(int(group.max(initial=-1)) + 1, dtype=bool)
+        bad[conflicts(given, group).which] = True
+        # What contradicts itself is no track; what it says is its matches.
+        inside = bad[group]
+        further = given.endpoints[inside[given.endpoints[:, 0]]]
+        return Pairing(_alone(np.where(inside, -1, group)), further)
+    labels = np.asarray(answer)
+    if labels.shape != (problem.n_points,) or not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(
+            f"an answer is one whole number per point, shape ({problem.n_points},), or matches; "
+            f"got {labels.dtype} of shape {labels.shape}"
+        )
+    group = _alone(labels.astype(np.int64))
+    return _without_rivals(group, owners(problem))
+
+
+def _without_rivals(group: Ints, owner: Ints) -> Pairing:
+    """Return the pairs of different owners that groups put together; groups with two points of one are taken apart."""
+    order = np.lexsort((owner, group))
+    twice = np.flatnonzero((group[order][1:] == group[order][:-1]) & (owner[order][1:] == owner[order][:-1]))
+    bad = np.unique(group[order[twice]])
+    if not len(bad):
+        return Pairing(group, np.empty((0, 2), dtype=np.int64))
+    found = []
+    for name in bad.tolist():
+        members = np.flatnonzero(group == name)
+        one, two = np.triu_indices(len(members), 1)
+        apart = owner[members[one]] != owner[members[two]]
+        found.append(np.stack([members[one[apart]], members[two[apart]]], axis=1))
+    return Pairing(_alone(np.where(np.isin(group, bad), -1, group)), np.concatenate(found))
+
+
+def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
+    """Return the matches of an answer among the points of a problem.
+
+    Records are told by source and id, other points by object and number. Those that the problem
+    does not have are left out, since nothing is known of them.
+    """
+    if answer.records is None or problem.records is None:
+        if answer.names == problem.names and np.array_equal(answer.sizes, problem.sizes):
+            return answer
+        objects = places(problem, answer)[answer.pair_objects[answer.match_pairs]].reshape(-1, 2)
+        return Matchings.from_arrays(objects, answer.indices, problem.sizes)
+    number = {key: p for p, key in enumerate(_keys(problem))}
+    place = np.array([number.get(key, -1) for key in _keys(answer)], dtype=np.int64)
+    ends = place[answer.endpoints]
+    ends = ends[(ends >= 0).all(axis=1)]
+    # Pairs inside a source that is an object here say nothing that this problem could hold.
+    return Matchings.from_endpoints(
+        ends[problem.point_objects[ends[:, 0]] != problem.point_objects[ends[:, 1]]],
+        problem.sizes, one_to_many="repair",
+    )  # fmt: skip
+
+
+def _keys(problem: Matchings) -> list[tuple[str, str]]:
+    """Return source and id of every record."""
+    records = problem.records
+    assert records is not None
+    return [
+        (records.sources[s], str(one)) for s, one in zip(records.source.tolist(), records.ids.tolist(), strict=True)
+    ]
+
+
+def _alone(labels: Ints) -> Ints:
+    """Return labels in which every point has one, numbered by first appearance."""
+    alone = labels < 0
+    return numbered(np.where(alone, labels.max(initial=-1) + np.cumsum(alone), labels))
+
+
+def _tracks(pairing: Pairing) -> Ints:
+    """Return the track of every point: its group, or all groups that further pairs connect."""
+    if not len(pairing.further):
+        return pairing.group
+    n = int(pairing.group.max()) + 1
+    return numbered(connected(n, pairing.group[pairing.further])[pairing.group])
+
+
+def _matches(pairing: Pairing, problem: Matchings) -> Matchings:
+    """Return all pairs as matches."""
+    inside = Matchings.from_labels(pairing.group, problem.sizes).endpoints
+    ends = np.concatenate([inside, pairing.further])
+    return Matchings.from_endpoints(ends, problem.sizes, one_to_many="repair")
+
+
+def _scores(pairing: Pairing, drawn: Plausible) -> NDArray[np.float64]:
+    """Return precision, recall and fscore against every plausible labelling, (S, 3)."""
+    found, rows = pairing.count, []
+    for labels in drawn.labels:
+        n = np.bincount(labels)
+        true, both = int((n * (n - 1) // 2).sum()), pairing.common(labels)
+        total = found + true
+        rows.append((both / found if found else 1.0, both / true if true else 1.0, 2 * both / total if total else 1.0))
+    return np.array(rows)
+
+
+def _estimate(values: NDArray[np.float64], weight: NDArray[np.float64]) -> Estimate:
+    """Return the weighted mean of values and the interval that holds nine in ten of them."""
+    order = np.argsort(values)
+    reached = np.cumsum(weight[order]) / weight.sum()
+    places = np.minimum(np.searchsorted(reached, INTERVAL), len(values) - 1)
+    low, high = values[order[places]].tolist()
+    return Estimate(float(values @ weight / weight.sum()), low, high)
+
+
+def _rivalry(first: Pairing, second: Pairing, drawn: Plausible) -> Rivalry:
+    """Compare two answers pair by pair and as a whole."""
+    both = Pairing(
+        numbered(np.unique(first.group * (int(second.group.max()) + 1) + second.group, return_inverse=True)[1]),
+        _shared_further(first, second),
+    )
+    counts = np.array([one.count for one in (first, second, both)])
+    right = np.array([[one.common(labels) for one in (first, second, both)] for labels in drawn.labels])
+    only = [counts[0] - counts[2], counts[1] - counts[2], counts[2]]
+    here, there, shared = (
+        _estimate(value / max(n, 1), drawn.weight)
+        for value, n in zip((right[:, 0] - right[:, 2], right[:, 1] - right[:, 2], right[:, 2]), only, strict=True)
+    )
+    gain = _scores(first, drawn)[:, 2] - _scores(second, drawn)[:, 2]
+    better = float(((gain > 0) + 0.5 * (gain == 0)) @ drawn.weight / drawn.weight.sum())
+    first_only, second_only, common = (int(n) for n in only)
+    return Rivalry(first_only, second_only, common, here, there, shared, better, _estimate(gain, drawn.weight))
+
+
+def _shared_further(first: Pairing, second: Pairing) -> Ints:
+    """Return the further pairs of either answer that the other has, too, inside a group or as a further pair."""
+    m = len(first.group)
+    key = np.array([m, 1])
+    keys: list[Ints] = [np.unique(np.sort(one.further, axis=1) @ key) for one in (first, second)]
+    found: list[Ints] = [np.intersect1d(keys[0], keys[1])]
+    for one, other in ((keys[0], second), (keys[1], first)):
+        a, b = np.divmod(one, m)
+        found.append(one[other.group[a] == other.group[b]])
+    return np.stack(np.divmod(np.unique(np.concatenate(found)), m), axis=1)
+
+
+def _worst(tracks: Ints, problem: Matchings, drawn: Plausible) -> tuple[SuspectTrack, ...]:
+    """Return the tracks with most points astray, by their expected number."""
+    n, size = int(tracks.max(initial=-1)) + 1, np.bincount(tracks)
+    astray, together = np.zeros(n), np.zeros(n)
+    for labels, weight in zip(drawn.labels, drawn.weight / drawn.weight.sum(), strict=True):
+        width = int(labels.max(initial=-1)) + 1
+        pieces, count = np.unique(tracks * width + labels, return_counts=True)
+        track = pieces // width
+        most = np.zeros(n, dtype=np.int64)
+        np.maximum.at(most, track, count)
+        astray += weight * (size - most)
+        together += weight * np.bincount(track, count * (count - 1) // 2, n)
+    order = np.lexsort((np.arange(n), -astray))[:WORST]
+    order = order[astray[order] > 0]
+    a, b = problem.endpoints.T
+    told = []
+    for t in order.tolist():
+        points = np.flatnonzero(tracks == t)
+        pairs = len(points) * (len(points) - 1) / 2
+        inside = int(np.count_nonzero((tracks[a] == t) & (tracks[b] == t)))
+        outside = int(np.count_nonzero((tracks[a] == t) != (tracks[b] == t)))
+        owner = problem.point_objects[points]
+        at = np.stack([owner, points - problem.offsets[owner]], axis=1)
+        told.append(
+            SuspectTrack(
+                tuple((int(i), int(p)) for i, p in at),
+                float(1 - together[t] / pairs),
+                float(astray[t]),
+                inside,
+                _compared(owner, problem) - inside,
+                outside,
+                _parts(points, drawn),
+            )
+        )
+    return tuple(told)
+
+
+def _compared(owner: NDArray[Any], problem: Matchings) -> int:
+    """Return how many pairs of points have objects that were matched with each other at all."""
+    k = problem.n_objects
+    known = problem.pair_objects.astype(np.int64) @ np.array([k, 1])
+    one, two = np.triu_indices(len(owner), 1)
+    low, high = np.minimum(owner[one], owner[two]), np.maximum(owner[one], owner[two])
+    return int(np.isin(low.astype(np.int64) * k + high, known).sum())
+
+
+def _parts(points: Ints, drawn: Plausible) -> tuple[int, ...]:
+    """Return the way in which some points fall apart in most of the plausible labellings."""
+    seen: dict[tuple[int, ...], float] = {}
+    for labels, weight in zip(drawn.labels, drawn.weight, strict=True):
+        parts = tuple(numbered(np.unique(labels[points], return_inverse=True)[1]).tolist())
+        seen[parts] = seen.get(parts, 0.0) + float(weight)
+    return max(seen, key=lambda parts: (seen[parts], [-p for p in parts]))
+
+
+def judge_files(
+    answer: Name,
+    of: Name,
+    *,
+    against: Name | None = None,
+    report: Name | None = None,
+    images: Name | None = None,
+    method: str | None = None,
+    format: str | None = None,
+    force: bool = False,
+    rng: np.random.Generator | int | None = 0,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Verdict:
+    """Judge the answer in a file by the matches in another, and write a page about it.
+
+    Parameters
+    ----------
+    answer
+        Tracks, clusters, labels or matches, in any format that is read.
+    of
+        The matches that it was made from.
+    against
+        Another answer to compare with.
+    report
+        Web page to write; `images` is a folder of photographs for it.
+    method
+        With which our own answer is found; as for :func:`~stiefelsync.synchronise` by default.
+    format
+        Format of `of`; told from its content by default, as those of the answers are.
+    **options
+        Of the formats; each goes to all that know it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from stiefelsync import datasets, io
+    >>> problem, truth = datasets.synthetic(12, 8, observed=0.9, error=0.2, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     io.write(problem, f"{folder}/matches.npz")
+    ...     io.write(synchronise(problem), f"{folder}/tracks.csv", "tracks")
+    ...     judge_files(f"{folder}/tracks.csv", f"{folder}/matches.npz").conflicts
+    0
+    """
+    paths = {"of": as_path(of), "answer": as_path(answer)}
+    if against is not None:
+        paths["against"] = as_path(against)
+    page = None if report is None else as_path(report)
+    if page is not None:
+        check_outputs([page], reads=[*paths.values(), images], force=force)
+        check_page(page)
+    elif images is not None:
+        raise InputError("images are shown in the report, and none is wanted; name it with report=", setting="report")
+    readers = {name: reader_of(path, format if name == "of" else None, options) for name, path in paths.items()}
+    given = share(options, **{name: known.read_options for name, known in readers.items()})
+    read_from = {name: read(path, readers[name].name, **given[name]) for name, path in paths.items()}
+    problem = read_from.pop("of")
+    photographs = readers["of"].photographs
+    choice = choose_method(problem, "auto", method, {}, photographs=photographs)
+    ours = synchronise(problem, method=choice.method, rng=rng, callback=callback)
+    found = judge(read_from["answer"], problem, against=read_from.get("against"), ours=ours, rng=rng)
+    if page is not None:
+        text = _page(found, problem, read_from["answer"], paths, None if images is None else Path(images))
+        with replacing(page, force=force) as temporary:
+            temporary.write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
+    return found
+
+
+def _page(
+    verdict: Verdict, problem: Matchings, answer: Matchings, paths: Mapping[str, Path], images: Path | None
+) -> str:
+    """Return the page about a verdict: the usual one about what an answer changed, its worst tracks to be corrected."""
+    pairing = pairing_of(answer, problem)
+    after: Ints | Matchings = pairing.group
+    if len(pairing.further):
+        after = _matches(pairing, problem)
+    suspects = [
+        Checked(tuple(int(problem.offsets[i]) + p for i, p in one.points), None, one.evidence) for one in verdict.worst
+    ]
+    of = paths["of"]
+    target = of.with_name(f"{of.stem}-corrected{of.suffix}")
+    words = ["stiefelsync", "sync", str(of), "-o", str(target), "--constraints", "corrections.csv"]
+    return render(
+        difference(problem, after), images=images, title=f"Judgement of {paths['answer'].name}",
+        notes=[summary(verdict)[:1].upper() + summary(verdict)[1:] + "."],
+        more_facts=[(name.capitalize(), text) for name, text in told(verdict).items()],
+        suspects=suspects, command=shlex.join(words),
+    )  # fmt: skip
+
+
+def summary(verdict: Verdict) -> str:
+    """Return the verdict in one plain sentence.
+
+    Examples
+    --------
+    >>> from stiefelsync import datasets
+    >>> problem, truth = datasets.synthetic(12, 8, observed=0.9, error=0.2, rng=0)
+    >>> summary(judge(truth, problem)).split(" of ")[0]
+    'about 1.4 %'
+    """
+    own = verdict.own_fscore.value - verdict.fscore.value
+    beside = "about as good as ours" if abs(own) < 0.01 else ("worse than ours" if own > 0 else "better than ours")
+    clash = f"; {counted(verdict.conflicts, 'track')} in conflict" if verdict.conflicts else ""
+    return (
+        f"about {100 * verdict.wrong.value:.1f} % of what it puts together is wrong and"
+        f" {100 * verdict.missing.value:.1f} % is missing: {beside}{clash}"
+    )
+
+
+def told(verdict: Verdict) -> Mapping[str, str]:
+    """Return the figures of a verdict as lines of text, by name."""
+    number = "{:,}".format
+    lines = {
+        "tracks": f"{number(verdict.tracks)} of {counted(verdict.points_in_tracks, 'point')}, "
+        f"{number(verdict.conflicts)} in conflict (exclusivity {verdict.exclusivity:.3f})",
+        "pairs": f"{number(verdict.pairs)} put together; transitivity {verdict.transitivity:.3f}, "
+        f"cycle error {verdict.cycle_error:.3f}",
+        "wrong": str(verdict.wrong),
+        "missing": str(verdict.missing),
+        "fscore": f"{verdict.fscore} expected; ours, by {verdict.method}: {verdict.own_fscore}",
+    }
+    if verdict.log_likelihood is not None and verdict.own_log_likelihood is not None:
+        less = verdict.log_likelihood - verdict.own_log_likelihood
+        lines["likelihood"] = f"{less:+,.1f} nats beside ours"
+    if verdict.against is not None:
+        one = verdict.against
+        lines["against"] = (
+            f"{counted(one.only_first, 'pair')} only here, {one.right_first.value:.1%} of them right; "
+            f"{number(one.only_second)} only there, {one.right_second.value:.1%} right; "
+            f"this answer is the better one with probability {one.better:.2f}"
+        )
+    lines["basis"] = verdict.basis
+    return lines

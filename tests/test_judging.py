@@ -1,0 +1,213 @@
+"""The referee: its arithmetic against the truth, and what it says of answers in files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from stiefelsync import Matchings, datasets, io, judge, judging, score, synchronise
+from stiefelsync.errors import InputError
+from stiefelsync.judging import judge_files, pairing_of, summary, told
+from stiefelsync.matching.records import Records
+from stiefelsync.sync.plausible import Plausible
+
+
+@pytest.fixture
+def knowing(monkeypatch: pytest.MonkeyPatch):
+    """A referee who knows a few labellings that may be true, instead of drawing them."""
+
+    def know(*labels, weight=None) -> None:
+        drawn = Plausible(labels, np.ones(len(labels)) if weight is None else np.array(weight), "known")
+        monkeypatch.setattr(judging, "plausible", lambda ours, rng: drawn)
+
+    return know
+
+
+@pytest.mark.parametrize("method", ["fast", "kruskal", "union-find", "matchals", "sparse-stiefel"])
+def test_who_knows_the_truth_gives_the_true_scores(method: str, knowing):
+    problem, truth = datasets.synthetic(15, 7, 0.7, 0.5, rng=2)
+    knowing(truth)
+    answer = synchronise(problem, 15, method=method)
+    found, true = judge(answer, problem), score(answer, truth)
+    if answer.consistent:
+        assert found.wrong.value == pytest.approx(1 - true.precision)
+        assert found.missing.value == pytest.approx(1 - true.recall)
+        assert found.fscore.value == pytest.approx(true.fscore)
+        assert (found.transitivity, found.cycle_error, found.conflicts) == (1, 0, 0)
+    else:
+        assert found.conflicts > 0
+        assert found.exclusivity < 1
+        assert found.transitivity < 1
+
+
+def test_matches_that_contradict_themselves_count_as_they_are(knowing):
+    problem, truth = datasets.synthetic(15, 7, 0.7, 0.5, rng=2)
+    knowing(truth)
+    found, pairing = judge(problem, problem), pairing_of(problem, problem)
+    closed = np.unique(
+        np.concatenate([Matchings.from_labels(pairing.group, problem.sizes).match_keys, problem.match_keys])
+    )
+    ends = np.stack(np.divmod(closed, problem.n_points), axis=1)
+    true = score(Matchings.from_endpoints(ends, problem.sizes, one_to_many="repair"), truth)
+    assert found.wrong.value == pytest.approx(1 - true.precision)
+    assert found.missing.value == pytest.approx(1 - true.recall)
+    assert found.pairs == len(closed)
+
+
+def test_plausible_labellings_are_averaged_by_weight_and_their_spread_is_told(knowing):
+    problem, truth = datasets.synthetic(15, 7, 0.7, 0.5, rng=2)
+    other = np.roll(truth, 3)
+    knowing(truth, other, weight=[3, 1])
+    answer = synchronise(problem, 15, method="fast")
+    a, b = score(answer, truth), score(answer, other)
+    found = judge(answer, problem)
+    assert found.fscore.value == pytest.approx((3 * a.fscore + b.fscore) / 4)
+    assert (found.fscore.low, found.fscore.high) == pytest.approx(sorted([a.fscore, b.fscore]))
+
+
+def pairs_of(labels: np.ndarray) -> set[tuple[int, int]]:
+    return {(a, b) for a, b in combinations(range(len(labels)), 2) if labels[a] == labels[b] >= 0}
+
+
+def test_two_answers_differ_where_they_differ(knowing):
+    problem, truth = datasets.synthetic(12, 6, 0.8, 0.5, rng=5)
+    knowing(truth)
+    first, second = (synchronise(problem, 12, method=name).labels for name in ("kruskal", "fast"))
+    one, two, true = pairs_of(first), pairs_of(second), pairs_of(truth)
+    found = judge(first, problem, against=second).against
+    assert (found.only_first, found.only_second, found.both) == (len(one - two), len(two - one), len(one & two))
+    assert found.right_first.value == pytest.approx(len((one - two) & true) / len(one - two))
+    assert found.right_second.value == pytest.approx(len((two - one) & true) / len(two - one))
+    assert found.right_both.value == pytest.approx(len(one & two & true) / len(one & two))
+    assert found.gain.value == pytest.approx(score(first, truth).fscore - score(second, truth).fscore)
+    assert found.better == (found.gain.value > 0)
+    # An answer that contradicts itself is compared by its matches.
+    raw = judge(problem, problem, against=first).against
+    given = pairing_of(problem, problem)
+    all_pairs = pairs_of(given.group) | {(min(p), max(p)) for p in map(tuple, given.further.tolist())}
+    assert (raw.only_first, raw.both) == (len(all_pairs - one), len(all_pairs & one))
+
+
+def test_the_worst_tracks_and_their_evidence(knowing):
+    #  0 1 2 | 3 4 5: one track of an answer, two in truth; point 6 is right alone.
+    problem = Matchings.from_endpoints([[0, 1], [1, 2], [2, 3], [3, 4], [4, 6]], [1] * 7)
+    truth = np.array([0, 0, 0, 1, 1, 1, 2])
+    knowing(truth)
+    (worst,) = judge(np.array([0, 0, 0, 0, 0, 0, 1]), problem).worst
+    assert worst.points == tuple((i, 0) for i in range(6))
+    assert worst.wrong == pytest.approx(9 / 15)
+    assert (worst.astray, worst.inside, worst.silent, worst.outside) == (3, 4, 0, 1)
+    assert worst.parts == (0, 0, 0, 1, 1, 1)
+    assert (
+        "60 % of its pairs likely wrong; 4 matches inside, 0 missing, 1 leading out; likely parts 3 + 3"
+        in worst.evidence
+    )
+
+
+def test_labels_with_two_points_of_an_object(knowing):
+    problem = Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2])
+    knowing(np.array([0, 1, 0, 1, 0, 1]))
+    found = judge(np.array([0, 0, 0, -1, 0, 1]), problem)
+    # Points 0 and 1 are of one object: 2 + 2 + 1 pairs of different ones, of which those with point 1 are wrong.
+    assert (found.pairs, found.conflicts, found.tracks) == (5, 1, 1)
+    assert found.wrong.value == pytest.approx(2 / 5)
+
+
+def test_records_are_told_by_source_and_id(knowing):
+    def records(*ids: str) -> Records:
+        return Records(("p", "q"), np.array([0, 0, 1]), np.array(ids), np.array([True, True]))
+
+    problem = Matchings.from_labels([0, 1, 0], [2, 1]).with_records(records("a", "b", "c"))
+    knowing(np.array([0, 1, 0]))
+    swapped = Matchings.from_labels([0, 1, 1], [2, 1]).with_records(records("b", "a", "c"))
+    assert judge(swapped, problem).wrong.value == 0
+    unknown = Matchings.from_labels([0, 1, 1], [2, 1]).with_records(records("z", "a", "c"))
+    assert judge(unknown, problem).pairs == 1
+
+
+def test_our_own_answer_is_our_own():
+    problem, _ = datasets.synthetic(12, 8, 0.9, 0.3, rng=0)
+    ours = synchronise(problem)
+    found = judge(ours, problem, ours=ours)
+    assert found.fscore == found.own_fscore
+    assert "about as good as ours" in summary(found)
+    assert found == judge(ours.labels, problem)
+    assert json.loads(json.dumps(found.as_dict()))["tracks"] == found.tracks
+    assert "Verdict" in found._repr_html_()
+    assert set(told(found)) >= {"wrong", "missing", "fscore", "tracks", "basis"}
+
+
+def test_better_answers_are_told_from_worse_ones():
+    """On row noise, where the model holds: the order of answers is that of their true fscores."""
+    problem, truth = datasets.synthetic(30, 12, 0.6, 0.5, rng=7)
+    ours = synchronise(problem)
+    answers = [synchronise(problem, method=name) for name in ("fast", "clear", "quickmatch", "kruskal", "union-find")]
+    true = [score(answer, truth).fscore for answer in answers]
+    seen = [judge(answer, problem, ours=ours).fscore.value for answer in answers]
+    assert np.argsort(true).tolist() == np.argsort(seen).tolist()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([0, 1], "an answer is one whole number per point, shape (4,), or matches; got int64 of shape (2,)"),
+        ([0.5] * 4, "an answer is one whole number per point, shape (4,), or matches; got float64 of shape (4,)"),
+        (Matchings.from_labels([0, 0], [1, 1], names=["a", "z"]), "which those before do not know"),
+    ],
+)
+def test_answers_to_something_else(answer, said: str):
+    problem = Matchings.from_labels([0, 1, 0, 1], [2, 2], names=["a", "b"])
+    with pytest.raises(InputError) as error:
+        judge(answer, problem)
+    assert said in str(error.value)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    problem, _ = datasets.synthetic(12, 8, 0.8, 0.5, rng=1)
+    io.write(problem, tmp_path / "matches.npz")
+    io.write(synchronise(problem, method="kruskal"), tmp_path / "theirs.csv", "tracks")
+    io.write(synchronise(problem), tmp_path / "ours.npz")
+    return tmp_path
+
+
+def run(folder, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stiefelsync", "judge", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_verb(folder):
+    done = run(folder, "theirs.csv", "--of", "matches.npz", "--against", "ours.npz", "--report", "j.html", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["fscore"]["value"] < told["own_fscore"]["value"]
+    assert told["against"]["better"] < 0.1
+    page = (folder / "j.html").read_text(encoding="utf-8")
+    assert "Judgement of theirs.csv" in page
+    assert page.count("of its pairs likely wrong") == len(told["worst"])
+    assert "stiefelsync sync matches.npz -o matches-corrected.npz --constraints corrections.csv" in page
+    plain = run(folder, "theirs.csv", "--of", "matches.npz")
+    assert "worse than ours" in " ".join(plain.stdout.split())
+    again = run(folder, "theirs.csv", "--of", "matches.npz", "--report", "j.html")
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
+
+
+def test_an_answer_about_other_objects_is_bad_input(folder):
+    io.write(Matchings.from_labels([0, 0], [1, 1], names=["x", "y"]), folder / "other.csv")
+    named = Matchings.from_labels([0, 0], [1, 1], names=["a", "b"])
+    io.write(named, folder / "named.csv")
+    done = run(folder, "other.csv", "--of", "named.csv", "--report", "j.html")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert not (folder / "j.html").exists()
+
+
+def test_images_without_a_report(folder):
+    with pytest.raises(InputError, match="images are shown in the report"):
+        judge_files(folder / "theirs.csv", folder / "matches.npz", images=folder)
