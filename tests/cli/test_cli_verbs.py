@@ -32,7 +32,9 @@ def test_every_verb_has_help_json_and_seed(run, verb):
 
 
 def test_verbs_of_the_contract_exist():
-    assert {"demo", "inspect", "sync", "convert", "compare", "report", "synth", "reproduce", "methods"} == set(NAMES)
+    assert {"demo", "inspect", "sync", "judge", "convert", "compare", "report", "synth", "reproduce", "methods"} == set(
+        NAMES
+    )
 
 
 def test_version(run):
