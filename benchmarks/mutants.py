@@ -53,6 +53,7 @@ OPTIONS = (
 # The rooms that are mutated, and the tests that should notice; the examples of the room come with them.
 ROOMS = {
     "matching/": "matching",
+    "positions/": "positions",
     "stiefel/": "stiefel",
     "sync/likelihood/": "sync/likelihood sync/test_extend.py",
     "sync/tracks/": "sync/tracks sync/test_extend.py io/test_io_correspondences.py",
