@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-#define FEW                                                                                        \
-    8 /* points of which there are so many times fewer than matches are looked up, others marked   \
-       */
+/* Points of which there are so many times fewer than matches are looked up, others marked. */
+#define FEW 8
 
 /* Matches a, b of n points, sorted by a: those of point p as a are first[p], first[p] + 1, ..., as
    b as_second[second[p]], ... */

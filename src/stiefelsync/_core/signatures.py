@@ -76,7 +76,7 @@ SIGNATURES = {
         untested b1[n], >new_points i8[start[n]], >new_objects i8[start[n]], >new_start i8[n+1],
         >new_A i8[edges], >new_B i8[edges], >new_count i8[edges], >new_weight f8[edges],
         >done i8[start[n]], >first i8[start[n]], >lost_edge b1[]?, >left_over i8[4]""",
-    # involved.c
+    # join_tracks.c
     "join_tracks": """i8: ends i8[2*M], weights f8[M], M, >track i8[m], objects i4[m], m,
         places f8[2*m]?, copy f8, rounding f8, least, rounds""",
     # nearest.c, neighbours.c
@@ -159,7 +159,7 @@ SIGNATURES = {
         component i8[len(other)], >gain f8[len(other)]""",
     "find_agreeing": "int: ends i8[2*M], M, labels i8[], >agree b1[M]",
     "find_broken_components": "void: component i8[m], objects i4[m], m, >last i4[m], >broken b1[m]",
-    # witnesses.c
+    # third_objects.c
     "ask_witnesses": """int: k, m, pairs, pair i4[2*pairs], start i8[pairs+1],
         ends i8[2*start[pairs]], kept b1[start[pairs]], asked b1[start[pairs]],
         >agree i4[start[pairs]], >differ i4[start[pairs]], >silent i4[start[pairs]]""",
