@@ -326,6 +326,42 @@ def test_compare_says_which_method_ran(run, document, problem, tmp_path, monkeyp
     assert {row["method"] for row in usual} == {"tracks", "sparse-stiefel", "union-find"}
 
 
+def test_compare_takes_several_problems_and_seeds(run, document, tmp_path):
+    files = [tmp_path / f"drawn-{seed}.npz" for seed in range(2)]
+    for seed, file in enumerate(files):
+        run("synth", file, "--universe", 8, "--objects", 6, "--error", 0.3, "--seed", seed)
+    outputs = {name: tmp_path / f"all.{name}" for name in ("csv", "latex", "png")}
+    arguments = ["compare", *files, "--methods", "tracks,union-find", "--seeds", 2, "--seed", 3]
+    written = ["--csv", outputs["csv"], "--latex", outputs["latex"], "--plot", outputs["png"]]
+    told = document(*arguments, *written)
+    assert (told["seeds"], told["truth"]) == ([3, 4], True)
+    alone = [
+        document("compare", file, "--methods", "union-find", "--seed", seed)["methods"][0]["fscore"]
+        for file in files
+        for seed in (3, 4)
+    ]
+    row = next(row for row in told["methods"] if row["method"] == "union-find")
+    assert row["runs"] == 4
+    assert row["fscore"] == pytest.approx(np.mean(alone))
+    assert row["sd"]["fscore"] == pytest.approx(np.std(alone, ddof=1))
+    with outputs["csv"].open(newline="") as file:
+        saved = {line["method"]: line for line in csv.DictReader(file)}
+    assert float(saved["union-find"]["fscore_sd"]) == row["sd"]["fscore"]
+    assert f"{row['fscore']:.3f} $\\pm$ {row['sd']['fscore']:.3f}" in outputs["latex"].read_text()
+    assert outputs["png"].read_bytes().startswith(b"\x89PNG")
+    shown = run(*arguments).stdout
+    assert "2 problems, mean ± standard deviation of 4 runs" in shown
+    assert f"{row['fscore']:.3f} ± {row['sd']['fscore']:.3f}" in shown
+
+
+def test_what_compare_writes_appears_whole_or_not_at_all(run, problem, tmp_path):
+    table = tmp_path / "table.csv"
+    assert "must end in .png, .pdf or .svg" in run("compare", problem, "--plot", tmp_path / "a.bmp", code=2).stderr
+    run("compare", problem, "--methods", "union-fin", "--csv", table, "--latex", tmp_path / "t.tex", code=2)
+    assert "--truth is of one problem" in run("compare", problem, problem, "--truth", problem, code=2).stderr
+    assert not table.exists()
+
+
 def test_methods_lists_all_of_them(run, document):
     listed = {entry["name"]: entry for entry in document("methods")}
     assert listed.keys() == METHODS.keys()

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from stiefelsync import InputError, Matchings, MissingExtraError, datasets, plotting, synchronise
+from stiefelsync import InputError, Matchings, MissingExtraError, compare, datasets, plotting, synchronise
 from stiefelsync.datasets.cameras import camera_scene
 from stiefelsync.plotting import canvas
 from stiefelsync.plotting.matrices import CELLS
@@ -162,3 +162,24 @@ def test_drawing_leaves_pyplot_alone():
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_comparison_has_a_line_per_method_and_bars_of_one_deviation():
+    drawn = [datasets.synthetic(8, 6, 0.8, 0.4, rng=seed) for seed in range(3)]
+    problems, truths = zip(*drawn, strict=True)
+    rows = compare(problems, ["tracks", "union-find", "matcheig", "eig-manopt:tries=1"], truth=truths)
+    figure = plotting.comparison(rows)
+    (ax,) = figure.axes
+    ran = [row for row in rows if row.error is None]
+    assert [label.get_text() for label in ax.get_yticklabels()][:3] == ["tracks", "union-find", "matcheig *"]
+    assert ax.get_xlabel() == "fscore, mean ± standard deviation of 3 runs"
+    for row, container in zip(ran, ax.containers, strict=True):
+        point, _, (bar,) = container
+        assert point.get_xdata().tolist() == [row.fscore]
+        low, high = bar.get_segments()[0][:, 0]
+        assert (high - low) / 2 == pytest.approx(row.sd["fscore"])
+    assert not overlaps(figure)
+    with pytest.raises(InputError, match="no method that ran has a number 'gap' to draw"):
+        plotting.comparison(rows, "gap")
+    with pytest.raises(InputError, match="there is no number 'score' to draw; there are fscore"):
+        plotting.comparison(rows, "score")

@@ -143,6 +143,41 @@ def test_a_function_is_a_method():
         synchronise(PROBLEM, 2, method=own, first="x")
 
 
+def plain_labels(matchings):
+    """Give every point a label of its own. And no more."""
+    return list(range(matchings.n_points))
+
+
+def plain_matchings(matchings, universe):
+    assert universe == 2
+    return matchings
+
+
+def with_a_generator(matchings, *, rng, times: int = 1):
+    return times * rng.permutation(matchings.n_points)
+
+
+def test_a_function_has_few_obligations():
+    assert synchronise(PROBLEM, 2, method=plain_labels).labels.tolist() == [0, 1, 2, 3, 4, 5]
+    assert synchronise(PROBLEM, 2, method=plain_matchings).matchings() == PROBLEM
+    assert synchronise(PROBLEM, 2, method=lambda matchings: np.arange(6)).method == "<lambda>"
+    result = synchronise(PROBLEM, 2, method=with_a_generator, times=3)
+    assert result.labels.tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(InputError, match="unknown option of method 'with_a_generator' 'time'"):
+        synchronise(PROBLEM, 2, method=with_a_generator, time=3)
+
+
+def test_a_name_is_enough_to_register():
+    try:
+        register("plain")(plain_labels)
+        known = METHODS["plain"]
+        assert (known.summary, known.consistent) == ("Give every point a label of its own. And no more", False)
+        assert synchronise(PROBLEM, 2, method="plain").consistent
+        assert synchronise(PROBLEM, 2, method=known.run).method == "plain"
+    finally:
+        METHODS.pop("plain", None)
+
+
 def test_a_registered_function_stands_for_its_method():
     assert synchronise(PROBLEM, 2, method=METHODS["union-find"].run).method == "union-find"
     assert synchronise(PROBLEM, 2, method=METHODS["union-find"]).method == "union-find"

@@ -6,6 +6,7 @@ import csv as csv_module
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +14,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from stiefelsync import io
+from stiefelsync import io, plotting
 from stiefelsync.cli.options import (
     Certificate,
     Features,
     Force,
     Format,
-    Input,
     Json,
     Options,
     Quiet,
@@ -28,16 +28,17 @@ from stiefelsync.cli.options import (
     parse_options,
     parse_universe,
 )
+from stiefelsync.cli.standard_input import keep_all
 from stiefelsync.cli.terminal import number, percent, show, show_json, table, track
+from stiefelsync.errors import InputError
 from stiefelsync.io.dispatch import find
-from stiefelsync.io.files import check_outputs, replacing
+from stiefelsync.io.files import outputs
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.choose import fits
-from stiefelsync.sync.comparison import USUAL, Comparison, compare, default_methods
+from stiefelsync.sync.comparison import NUMBERS, USUAL, Comparison, Comparisons, compare, default_methods, told
 
 __all__ = ["run"]
 
-NUMBERS = ("fscore", "precision", "recall", "objective", "cycle_error", "gap", "seconds")
 BY_TRUTH = NUMBERS[:3]
 SHOWN: dict[str, Callable[[float | None], str]] = {
     "objective": lambda value: number(value, 1),
@@ -48,7 +49,15 @@ SHOWN: dict[str, Callable[[float | None], str]] = {
 
 
 def run(
-    input: Input,
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="INPUT...",
+            help="File with matches; - is standard input. Of several the means are told.",
+            callback=keep_all,
+            show_default=False,
+        ),
+    ],
     methods: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +72,11 @@ def run(
     universe: Universe = "auto",
     format: Format = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
+    latex: Annotated[Path | None, typer.Option("--latex", help="Write it as a table of LaTeX, too.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Picture to draw, means with their standard deviations: .png, .pdf or .svg."),
+    ] = None,
     features: Features = None,
     option: Options = [],  # noqa: B006  typer copies it
     certificate: Certificate = False,
@@ -70,43 +84,67 @@ def run(
     force: Force = False,
     json: Json = False,
     seed: Seed = 0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", min=1, help="Run with so many seeds, from --seed on.")
+    ] = 1,
 ) -> None:
-    """Run several methods on one problem and print how well each did, the best first.
+    """Run several methods on one problem or several, and print how well each did, the best first.
 
-    Sorted by fscore where the truth is known, else by objective. A star marks methods whose answers
-    need not be cycle-consistent; they come last.
+    Sorted by fscore where the truth is known, else by objective. Of several problems or seeds the
+    table has means and standard deviations. A star marks methods whose answers are not
+    cycle-consistent; they come last.
 
     Example: stiefelsync compare problem.npz --methods accurate,matchals,spectral
+    Example: stiefelsync compare drawn*.npz --seeds 5 --plot fscores.pdf --latex table.tex
     """
     began = time.perf_counter()
-    reader, given = io.detect(input) if format is None else find(format), parse_options(option, features)
-    check_outputs([csv], reads=[input, truth, *reader.check("read", given)], force=force)
-    problem = io.read(input, reader.name, **given)
-    known = io.read_truth(input) if truth is None else _read_truth(truth)
-    size = parse_universe(universe)
-    if methods is None:
-        names = default_methods(problem, size)
-    else:
-        names = [name.strip() for name in methods.split(",") if name.strip()]
-    with track("comparing", len(names)) as advance:
-        rows = compare(problem, names, universe=size, truth=known, certificate=certificate, rng=seed, callback=advance)
-    if csv is not None:
-        _write_csv(csv, rows, force)
+    given, numbers = parse_options(option, features), list(range(seed, seed + seeds))
+    readers = [io.detect(path) if format is None else find(format) for path in inputs]
+    reads = [*inputs, truth, *(path for reader in readers for path in reader.check("read", given))]
+    if plot is not None:
+        plotting.check_path(plot)
+    if truth is not None and len(inputs) > 1:
+        raise InputError("--truth is of one problem; several bring their own truths, or none")
+    with outputs(csv, latex, plot, reads=reads, force=force) as staged:
+        problems = [io.read(path, reader.name, **given) for path, reader in zip(inputs, readers, strict=True)]
+        known = [io.read_truth(path) for path in inputs] if truth is None else [_read_truth(truth)]
+        truths = known if all(labels is not None for labels in known) else None
+        size = parse_universe(universe)
+        if methods is None:
+            names = default_methods(problems[0], size)
+        else:
+            names = [name.strip() for name in methods.split(",") if name.strip()]
+        with track("comparing", len(names) * len(problems) * seeds) as advance:
+            done = count()
+            rows = compare(
+                problems, names, universe=size, truth=truths, certificate=certificate, rng=numbers,
+                callback=lambda _, name: advance(next(done), name),
+            )  # fmt: skip
+        if csv is not None:
+            _write_csv(staged[csv], rows)
+        if latex is not None:
+            staged[latex].write_text(rows.to_latex() + "\n", encoding="utf-8")
+        if plot is not None:
+            plotting.save_to(staged[plot], plotting.comparison(rows))
     if json:
-        show_json(
-            {"input": str(input), "seed": seed, "truth": known is not None, "methods": [asdict(row) for row in rows]}
-        )
+        about = {"input": str(inputs[0]), "inputs": [str(path) for path in inputs], "seed": seed, "seeds": numbers}
+        show_json(about | {"truth": truths is not None, "methods": [asdict(row) for row in rows]})
         return
     if quiet:
         return
-    absent = {*(() if known is not None else BY_TRUTH), *(() if certificate else ("gap",))}
+    absent = {*(() if truths is not None else BY_TRUTH), *(() if certificate else ("gap",))}
     shown = [name for name in NUMBERS if name not in absent]
-    cells = [[_name(row), *(SHOWN.get(name, number)(getattr(row, name)) for name in shown)] for row in rows]
-    show(table(str(input), ["method", *(name.replace("_", " ") for name in shown)], cells))
+    if any(row.runs > 1 for row in rows):
+        cells = [[_name(row), *(told(row, name) for name in shown)] for row in rows]
+    else:
+        cells = [[_name(row), *(SHOWN.get(name, number)(getattr(row, name)) for name in shown)] for row in rows]
+    title = str(inputs[0]) if len(inputs) == 1 else f"{len(inputs)} problems"
+    title += f", mean ± standard deviation of {len(inputs) * seeds} runs" if len(inputs) * seeds > 1 else ""
+    show(table(title, ["method", *(name.replace("_", " ") for name in shown)], cells))
     if any(not row.consistent for row in rows):
-        show("* the answer need not be cycle-consistent")
+        show("* the answer is not cycle-consistent")
     if handed := [row for row in rows if row.handed_over]:
-        show(_handed_over(handed, problem))
+        show(_handed_over(handed, problems[0]))
     for row in rows:
         if row.error is not None:
             show(f"{row.method} did not run: {row.error}")
@@ -133,10 +171,11 @@ def _name(row: Comparison) -> str:
     return (f"{row.ran} (for {row.method})" if row.handed_over else row.method) + ("" if row.consistent else " *")
 
 
-def _write_csv(path: Path, rows: list[Comparison], force: bool) -> None:
-    with replacing(path, force=force) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        columns = ["method", "ran", "consistent", "universe", *NUMBERS, "error"]
-        # Every method runs once here: means and deviations of several runs have no column.
+def _write_csv(path: Path, rows: Comparisons) -> None:
+    spread = [f"{name}_sd" for name in NUMBERS] if any(row.runs > 1 for row in rows) else []
+    with path.open("w", newline="", encoding="utf-8") as file:
+        columns = ["method", "ran", "consistent", "universe", *NUMBERS, *spread, *(["runs"] if spread else []), "error"]
         writer = csv_module.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+        for row in rows:
+            writer.writerow(asdict(row) | {f"{name}_sd": value for name, value in row.sd.items()})

@@ -24,7 +24,7 @@ from stiefelsync.sync.method import Method, find_method
 from stiefelsync.sync.outcome import Outcome
 from stiefelsync.sync.synchronise import synchronise
 
-__all__ = ["NUMBERS", "USUAL", "Comparison", "Comparisons", "compare", "default_methods"]
+__all__ = ["NUMBERS", "USUAL", "Comparison", "Comparisons", "compare", "default_methods", "told"]
 
 NUMBERS = ("fscore", "precision", "recall", "objective", "cycle_error", "gap", "seconds")
 USUAL = ("accurate", "fast", "sparse-stiefel", "union-find")
@@ -39,7 +39,7 @@ class Comparison:
     method
         Its name, with the options given.
     consistent
-        Whether its answers are always cycle-consistent.
+        Whether its answers were cycle-consistent; where it did not run, whether they always are.
     fscore, precision, recall
         Against the truth; None without one.
     objective, gap
@@ -119,7 +119,7 @@ class Comparisons(list[Comparison]):
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the names of the columns and the texts of a table."""
         numbers = [name for name in NUMBERS if any(getattr(row, name) is not None for row in self)]
-        return ["method", *numbers], [[row.method, *(_told(row, name) for name in numbers)] for row in self]
+        return ["method", *numbers], [[row.method, *(told(row, name) for name in numbers)] for row in self]
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
@@ -134,7 +134,7 @@ class Comparisons(list[Comparison]):
         return "\n".join([f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}", *ended, "\\end{tabular}"])
 
 
-def _told(row: Comparison, name: str) -> str:
+def told(row: Comparison, name: str) -> str:
     """Return a number of a row as text, with its standard deviation where there is one."""
     value = getattr(row, name)
     if value is None:
@@ -300,7 +300,7 @@ def _measure(
     quality = None if truth is None else score(answer, truth)
     return Comparison(
         method.name,
-        method.consistent,
+        result.consistent,
         universe=result.universe_size,
         fscore=None if quality is None else quality.fscore,
         precision=None if quality is None else quality.precision,

@@ -187,24 +187,32 @@ BY_POSITIONS = "tracks"
 def register(
     name: str,
     *,
-    summary: str,
-    consistent: bool,
-    cost: str,
-    reference: str,
-    choose: str,
+    summary: str | None = None,
+    consistent: bool = False,
+    cost: str = "unknown",
+    reference: str = "unknown",
+    choose: str = "as you like",
     extra: str | None = None,
     sized: bool = True,
     discards: bool = False,
     ours: bool = False,
     options: type | None = None,
     replace: bool = False,
-) -> Callable[[Callable[..., Outcome]], Run]:
+) -> Callable[[Callable[..., Any]], Run]:
     """Return a decorator that enters a function into `METHODS` and returns it as a :class:`Run`.
+
+    The function takes the matchings, the size of the universe if it likes, and `rng` and `callback`
+    if it has keywords of these names. It returns an :class:`Outcome`, or labels alone, (m,), or
+    matchings alone.
 
     Parameters
     ----------
     name
         In words joined by hyphens.
+    summary
+        What it does; the first line of the function's docstring if nothing is said.
+    consistent
+        Whether every answer is sure to be cycle-consistent.
     options
         A frozen dataclass whose fields are made by :func:`option`. The function then takes one of
         its instances as the third positional argument, and users give its fields as keywords.
@@ -214,22 +222,22 @@ def register(
 
     Examples
     --------
-    >>> about = dict.fromkeys(["summary", "cost", "reference", "choose"], "an example")
-    >>> @register("alone", consistent=True, **about)
-    ... def alone(matchings, universe, /, *, rng, callback=None):
-    ...     return Outcome(labels=np.arange(matchings.n_points))
+    >>> @register("alone")
+    ... def alone(matchings, *, first: int = 0):
+    ...     return np.arange(first, first + matchings.n_points)
     >>> METHODS["alone"].options
-    ()
+    ('first',)
     >>> _ = METHODS.pop("alone")
     """
 
-    def enter(function: Callable[..., Outcome]) -> Run:
+    def enter(function: Callable[..., Any]) -> Run:
         known = METHODS.get(name)
         if known is not None and not replace and _place(known.run) != _place(function):
             raise InputError(f"a method {name!r} is registered already; choose another name, or pass replace=True")
-        run = function if options is None else _taking(function, options)
+        run = _obliging(function) if options is None else _taking(function, options)
+        about = _first_line(function) if summary is None else summary
         METHODS[name] = Method(
-            name, run, summary, consistent, cost, reference, choose, extra, sized, discards, ours, options
+            name, run, about, consistent, cost, reference, choose, extra, sized, discards, ours, options
         )
         return run
 
@@ -239,6 +247,40 @@ def register(
 def _place(run: Callable[..., Outcome]) -> tuple[str, str]:
     """Return where a function is defined: running its definition again, as notebooks do, replaces it."""
     return run.__module__, run.__qualname__
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    """Return what the docstring of a function says first."""
+    return (inspect.getdoc(function) or "a function").splitlines()[0].rstrip(".")
+
+
+def _obliging(function: Callable[..., Any]) -> Run:
+    """Return the function as a :class:`Run`, even if it takes neither a universe nor a generator nor a callback."""
+    parameters = list(inspect.signature(function).parameters.values())
+    named = {at.name for at in parameters if at.kind in (at.KEYWORD_ONLY, at.POSITIONAL_OR_KEYWORD)}
+    everything = any(at.kind is at.VAR_KEYWORD for at in parameters)
+    by_place = [at for at in parameters if at.kind in (at.POSITIONAL_ONLY, at.POSITIONAL_OR_KEYWORD)]
+    second = by_place[1] if len(by_place) > 1 else None
+    sized = second is not None and (second.name == "universe" or second.default is second.empty)
+    sized = sized or any(at.kind is at.VAR_POSITIONAL for at in parameters)
+    if everything or (sized and {"rng", "callback"} <= named):
+        return function
+
+    @wraps(function)
+    def run(
+        matchings: Matchings,
+        universe: int,
+        /,
+        *,
+        rng: np.random.Generator,
+        callback: Callback | None = None,
+        **given: Any,
+    ) -> Any:
+        common = {"rng": rng, "callback": callback}
+        given |= {name: value for name, value in common.items() if name in named}
+        return function(matchings, *([universe] if sized else []), **given)
+
+    return run
 
 
 def _taking(function: Callable[..., Outcome], settings: type) -> Run:
@@ -277,8 +319,8 @@ def find_method(method: str | Method | Callable[..., Outcome]) -> Method:
             if known.run is method:
                 return known
         name = getattr(method, "__name__", type(method).__name__)
-        summary = (inspect.getdoc(method) or "a function").splitlines()[0].rstrip(".")
-        return Method(name, method, summary, False, "unknown", "given as a function", "as you like")
+        about = _first_line(method), False, "unknown", "given as a function", "as you like"
+        return Method(name, _obliging(method), *about)
     if not isinstance(method, str):
         raise InputError(f"method must be a name or a function, got {type(method).__name__}")
     if method not in METHODS:

@@ -100,8 +100,10 @@ class Outcome(Record):
             raise TypeError("an Outcome has either labels or matchings")
 
 
-def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
+def accept(outcome: Outcome | Matchings | ArrayLike, problem: Matchings, method: str) -> Outcome:
     """Return the outcome of `method` with its labels numbered by first appearance, or say what is wrong with it.
+
+    Labels or matchings alone are an outcome, too.
 
     Parameters
     ----------
@@ -118,6 +120,10 @@ def accept(outcome: Outcome, problem: Matchings, method: str) -> Outcome:
     Traceback (most recent call last):
     stiefelsync.errors.InputError: method 'mine' gave points 0 and 1 of object 0 the same label, 7
     """
+    if isinstance(outcome, Matchings):
+        outcome = Outcome(matchings=outcome)
+    elif isinstance(outcome, np.ndarray | list):
+        outcome = Outcome(labels=np.asarray(outcome))
     if not isinstance(outcome, Outcome):
         raise InputError(f"method {method!r} must return an Outcome, got {type(outcome).__name__}")
     if not isinstance(outcome.status, Status):
