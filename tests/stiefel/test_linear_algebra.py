@@ -69,7 +69,7 @@ def test_qr_leaves_its_input_alone(rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [15, 16, 25, 64, 65])
 @pytest.mark.parametrize("condition", [1.0, 3.0, 20.0, 1e3, np.inf])
-def test_polar_by_products_is_that_of_singular_values(rng, d, condition, dtype):
+def test_polar_is_the_product_of_singular_vectors(rng, d, condition, dtype):
     X, Y = (np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(2))
     A = ((X * np.linspace(1, 1 / condition, d)) @ Y).astype(dtype)
     Q, eps = polar(A), np.finfo(dtype).eps

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,18 +11,6 @@ from scipy import linalg
 from stiefelsync.stiefel.sizes import some_rows
 
 __all__ = ["orthonormal_basis", "orthonormalise", "polar", "turned", "whitening"]
-
-# Rows of a square matrix whose polar factor is found by products alone. Smaller ones are decomposed
-# as quickly, and for products of larger ones BLAS takes several threads: SciPy's would wait beside
-# NumPy's.
-_ROWS_BY_PRODUCTS = range(16, 65)
-_LEAST_SINGULAR_VALUE = 0.25  # singular value, the largest being 1, for which the steps towards 1 are the best …
-# … and how many these are: some whatever the matrix, or enough for a twentieth
-_MIN_STEPS, _MAX_STEPS = 4, 12
-_BY_TYPE = {
-    "f": (linalg.blas.sgemm, linalg.lapack.slange, 2.0**-12),
-    "d": (linalg.blas.dgemm, linalg.lapack.dlange, 2.0**-26),
-}
 
 
 def orthonormalise(A: NDArray[Any], *, pivoting: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -172,17 +158,6 @@ def _householder(A: NDArray[Any], pivoting: bool = False) -> tuple[NDArray[Any],
     return np.ascontiguousarray(Q), R
 
 
-def _scales(least: float) -> Iterator[float]:
-    """Yield the scales by which singular values from `least` on grow to 1 the soonest."""
-    while True:
-        s = (3 / (1 + least + least**2)) ** 0.5
-        yield s
-        least *= 1.5 * s - 0.5 * s**3 * least**2
-
-
-_SCALES = tuple(islice(_scales(_LEAST_SINGULAR_VALUE), _MAX_STEPS))
-
-
 def polar(A: NDArray[Any]) -> NDArray[Any]:
     """Return the orthonormal polar factor of A, the maximiser of tr(QᵀA) over QᵀQ = I.
 
@@ -196,45 +171,16 @@ def polar(A: NDArray[Any]) -> NDArray[Any]:
 
     Notes
     -----
-    Singular values, O(m·d²); for small square matrices, unless they are ill-conditioned, by
-    products alone.
+    From the singular value decomposition, O(m·d²).
 
     Examples
     --------
     >>> polar(np.array([[0.0, 2.0], [-3.0, 0.0]])).tolist()
     [[0.0, 1.0], [-1.0, 0.0]]
     """
-    if len(A) == A.shape[1] and len(A) in _ROWS_BY_PRODUCTS and (Q := _newton_schulz(A)) is not None:
-        return Q
     try:
         X, _, Yt = np.linalg.svd(A, full_matrices=False)
     except np.linalg.LinAlgError:
         # Divide and conquer fails on rare matrices where plain QR iteration does not.
         X, _, Yt = linalg.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
     return np.asarray(X @ Yt)
-
-
-def _newton_schulz(A: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the polar factor of a square A by ``X ← (3 s X − s³ XXᵀX) / 2``; None where that takes too many steps.
-
-    Singular values, none of them above 1, grow to 1. A scale s = √(3 / (1 + l + l²)) hastens those
-    from l on, whose least is then ``(3 s l − s³ l³) / 2`` (J. Chen and E. Chow, "A stable scaling
-    of Newton–Schulz for improving the sign function computation of a Hermitian matrix", 2014); in
-    the end s = 1, and convergence is quadratic.
-    """
-    gemm, norm, tol = _BY_TYPE[A.dtype.char]
-    X = A.T  # as BLAS wants it: not copied
-    G = gemm(1.0, X, X, trans_b=True)
-    bound = float(norm("1", G)) ** 0.5
-    if not 2.0**-300 < bound < 2.0**300:  # whose cubes are still numbers
-        return None
-    unit = 1 / bound  # by which X is to be multiplied at first
-    for n, scale in enumerate(_SCALES):
-        close = n > _MIN_STEPS and len(A) - np.vdot(X.T, X.T) <= tol
-        s = unit if close else unit * scale
-        X = gemm(-0.5 * s**3, G, X, 1.5 * s, X)
-        if close:
-            return np.asarray(X.T)
-        unit = 1.0
-        G = gemm(1.0, X, X, trans_b=True)
-    return None

@@ -65,14 +65,11 @@ def choose_method(
 
     1. A method that is asked for runs, and "accurate" if none is.
     2. But "accurate" and "fast" hand over to "correlation" where no object has more than one point,
-    as with records of
-       sources that may hold duplicates, unless an option or a universe is given.
+       as with records of sources that may hold duplicates, unless an option or a universe is given.
     3. They hand over to "tracks" where the universe is to be estimated and is so large that dense
-    arrays are out of
-       reach.
+       arrays are out of reach.
     4. Where no method, no option and no universe is given, "tracks" runs on keypoints of
-    photographs (`photographs`) if
-       neighbouring matches move alike: it alone looks at positions.
+       photographs (`photographs`) if neighbouring matches move alike: it alone looks at positions.
 
     Examples
     --------

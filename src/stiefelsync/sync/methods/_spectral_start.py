@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -137,7 +136,6 @@ def spectral_start(
     return U
 
 
-@lru_cache(maxsize=8)
 def nudges(m: int) -> NDArray[np.float64]:
     """Return factors near 1, shape (m,), that differ: rows and columns so scaled have no eigenvalues in common.
 
@@ -149,9 +147,7 @@ def nudges(m: int) -> NDArray[np.float64]:
     >>> bool(np.ptp(nudges(9)) > 1e-6), bool(abs(nudges(9) - 1).max() < 1e-4)
     (True, True)
     """
-    factors: NDArray[np.float64] = 1 + _NUDGE * np.random.default_rng(_TIE_SEED).random(m)
-    factors.setflags(write=False)  # whoever asks next has the same ones
-    return factors
+    return np.asarray(1 + _NUDGE * np.random.default_rng(_TIE_SEED).random(m))
 
 
 def _row_sums(A: Any) -> NDArray[np.float64]:

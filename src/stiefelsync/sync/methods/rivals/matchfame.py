@@ -75,11 +75,10 @@ def run(
     1. *CEMP-Partial*: the corruption s_ij of every pair of objects from cycles of three
        (:func:`~stiefelsync.sync.methods.rivals._cycles.corruption`), β = 1, 2, …, 32.
     2. A minimum spanning tree of the objects with lengths s_ij; labels are handed on along its
-    matches, and a point
-       without one opens a universe point.
+       matches, and a point without one opens a universe point.
     3. ``P ← project((S∘W) P)``, ``S_ij = exp(−weight · s_ij)``, by a sparse assignment in every
-    object, until the
-       labels settle. Then the `universe` largest labels are kept and the steps repeated.
+       object, until the labels settle. Then the `universe` largest labels are kept and the steps
+       repeated.
 
     Notes
     -----

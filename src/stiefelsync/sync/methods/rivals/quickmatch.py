@@ -74,8 +74,7 @@ def run(
     1. density ``h_a = Σ_b exp(−d_ab² / 2(ρ σ_b)²)``, ρ = `density`;
     2. a tree: the parent of a is the nearest point of another object with a larger h;
     3. edges from the shortest to the longest: one joins the tracks at its ends unless these share
-    an object or the
-       edge is longer than `edge` times the least σ in either.
+       an object or the edge is longer than `edge` times the least σ in either.
 
     The paper's descriptors come from images. Here there are matches only, so x_a is row a of W,
     scaled to length 1: points that are matched with the same points are alike, and points without a
