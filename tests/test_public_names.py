@@ -15,8 +15,8 @@ import stiefelsync
 
 PUBLIC = """
     METHODS Constraints ConvergenceWarning FormatError InputError Matchings MissingExtraError StiefelResult
-    StiefelSyncError Synchronisation __version__ clean compare cycle_error datasets estimate_universe io judge methods
-    rotate round_labels score sparse_stiefel synchronise two_stage
+    StiefelSyncError Synchronisation __version__ clean compare cycle_error datasets estimate_universe io judge merge
+    methods rotate round_labels score sparse_stiefel synchronise two_stage
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long
 # Attributes of the package that a star import leaves out.
 BESIDE = ["distributed", "errors", "following", "inspect", "plotting", "registration", "report", "torch"]

@@ -30,6 +30,7 @@ __all__ = [
     "estimate_universe",
     "io",
     "judge",
+    "merge",
     "methods",
     "rotate",
     "round_labels",
@@ -61,6 +62,7 @@ _HOMES = {
     "estimate_universe": "matching.universe",
     "inspect": "inspection",
     "judge": "judging",
+    "merge": "merging",
     "rotate": "stiefel.rotation",
     "round_labels": "sync.rounding",
     "score": "matching.metrics",
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from stiefelsync.matching.matchings import Matchings
     from stiefelsync.matching.metrics import cycle_error, score
     from stiefelsync.matching.universe import estimate_universe
+    from stiefelsync.merging import merge
     from stiefelsync.stiefel.result import StiefelResult
     from stiefelsync.stiefel.rotation import rotate
     from stiefelsync.stiefel.solve import sparse_stiefel, two_stage

@@ -361,8 +361,8 @@ def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
             return answer
         objects = places(problem, answer)[answer.pair_objects[answer.match_pairs]].reshape(-1, 2)
         return Matchings.from_arrays(objects, answer.indices, problem.sizes)
-    number = {key: p for p, key in enumerate(_keys(problem))}
-    place = np.array([number.get(key, -1) for key in _keys(answer)], dtype=np.int64)
+    number = {key: p for p, key in enumerate(problem.records.named())}
+    place = np.array([number.get(key, -1) for key in answer.records.named()], dtype=np.int64)
     ends = place[answer.endpoints]
     ends = ends[(ends >= 0).all(axis=1)]
     # Pairs inside a source that is an object here say nothing that this problem could hold.
@@ -370,15 +370,6 @@ def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
         ends[problem.point_objects[ends[:, 0]] != problem.point_objects[ends[:, 1]]],
         problem.sizes, one_to_many="repair",
     )  # fmt: skip
-
-
-def _keys(problem: Matchings) -> list[tuple[str, str]]:
-    """Return source and id of every record."""
-    records = problem.records
-    assert records is not None
-    return [
-        (records.sources[s], str(one)) for s, one in zip(records.source.tolist(), records.ids.tolist(), strict=True)
-    ]
 
 
 def _alone(labels: Ints) -> Ints:

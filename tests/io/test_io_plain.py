@@ -465,3 +465,12 @@ def test_convert_says_what_is_lost(tmp_path):
     ]
     assert io.convert(tmp_path / "a.npz", tmp_path / "b.npz") == []
     assert io.read(tmp_path / "b.npz") == problem
+
+
+def test_an_answer_with_points_in_no_track_is_read_back(tmp_path):
+    """Their confidence is unknown, and its cell empty."""
+    problem = Matchings.from_labels([0, -1, 0, -1], [2, 2], names=["a", "b"], coordinates=[[1, 2], [3, 4]] * 2)
+    answer = Synchronisation(problem, "own", Outcome(labels=np.array([0, -1, 0, -1])), 1)
+    io.write(answer, tmp_path / "tracks.csv", "tracks")
+    assert "-1,a,1,3,4,\n" in (tmp_path / "tracks.csv").read_text(encoding="utf-8")
+    assert io.read(tmp_path / "tracks.csv") == problem

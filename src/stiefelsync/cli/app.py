@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from stiefelsync._start import version as about_the_program
-from stiefelsync.cli import compare, convert, demo, inspect, judge, methods, report, reproduce, sync, synth
+from stiefelsync.cli import compare, convert, demo, inspect, judge, merge, methods, report, reproduce, sync, synth
 from stiefelsync.cli.terminal import complain, print_anything
 from stiefelsync.cli.usage import UsageError, Verb, explain, forget_types, in_flags
 from stiefelsync.errors import StiefelSyncError
@@ -21,7 +21,7 @@ __all__ = ["app", "main"]
 
 # To add a verb: write a module beside this one with a function `run` and a docstring, and name it
 # here.
-VERBS = (demo, inspect, sync, judge, convert, compare, report, synth, reproduce, methods)
+VERBS = (demo, inspect, sync, judge, merge, convert, compare, report, synth, reproduce, methods)
 
 BAD_INPUT, INTERRUPTED, NO_READER = 2, 130, 141
 # Windows has no SIGHUP.

@@ -24,6 +24,7 @@ __all__ = ["DELIMITERS", "Table", "bad_row", "check_header", "header_of", "parse
 
 TEXT = ("object_a", "object_b", "object", "track")
 POINT = ("point_a", "point_b", "point")
+UNKNOWN = ("x", "y", "confidence")  # columns whose cells may be empty
 # What Arrow reads columns of text as; all others are numbers with a fraction.
 _KINDS = dict.fromkeys(TEXT, "text") | dict.fromkeys(POINT, "whole")
 DELIMITERS = ("\t", ";", ",")
@@ -158,7 +159,7 @@ def _check_column(path: Path, name: str, column: Any) -> None:
 
     kind, what = column.type, f"{path}: the column {name!r}"
     whole, real_ = pyarrow.types.is_integer(kind), pyarrow.types.is_floating(kind)
-    if column.null_count and name not in ("x", "y"):
+    if column.null_count and name not in UNKNOWN:
         row = column.is_null().to_numpy(zero_copy_only=False) if hasattr(column, "to_numpy") else []
         raise FormatError(f"{path}, row {int(np.argmax(row)) + 1}: {name} is empty")
     if name in POINT and not whole:
@@ -188,7 +189,7 @@ def _take(columns: dict[str, Any], table: Table) -> bool:
             codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
             table.columns[name] = np.array(places, dtype=np.int32)[np.concatenate([np.empty(0, np.int32), *codes])]
             continue
-        if column.null_count and name not in ("x", "y"):
+        if column.null_count and name not in UNKNOWN:
             return False
         values = column.to_numpy()
         if name in POINT:
@@ -254,7 +255,8 @@ def _convert(rows: list[list[str]], header: list[str], texts: dict[str, int], pa
                 raise ValueError
             part.append(numbers)
         else:
-            values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+            filled = (cell if cell.strip() else "nan" for cell in cells) if name in UNKNOWN else cells
+            values = np.fromiter(map(float, filled), dtype=np.float64, count=len(cells))
             if name == "weight" and not (np.isfinite(values) & (values > 0)).all():
                 raise ValueError
             part.append(values)
@@ -272,7 +274,7 @@ def _explain(rows: list[list[str]], header: list[str], path: Path, line: int) ->
             try:
                 if name in POINT and not 0 <= whole(cell) < 2**31:
                     problem = "points are numbered from 0"
-                elif name not in TEXT + POINT:
+                elif name not in TEXT + POINT and not (name in UNKNOWN and not cell.strip()):
                     value = real(cell)
                     if name == "weight" and not 0 < value < np.inf:
                         problem = "a weight must be positive and finite"

@@ -70,6 +70,16 @@ class Records:
             named["source_dataset"] = np.array(self.sources, dtype=object)[self.source]
         return named | {"unique_id": self.ids}
 
+    def named(self) -> list[tuple[str, str]]:
+        """Return source and id of every record, as texts.
+
+        Examples
+        --------
+        >>> Records(("a",), np.zeros(2, dtype=np.int64), np.array([7, 9]), np.array([True])).named()
+        [('a', '7'), ('a', '9')]
+        """
+        return [(self.sources[s], str(one)) for s, one in zip(self.source.tolist(), self.ids.tolist(), strict=True)]
+
     def __getitem__(self, points: NDArray[np.int64]) -> Records:
         """Return the records of some points."""
         return Records(self.sources, self.source[points], self.ids[points], self.duplicate_free)

@@ -1,0 +1,232 @@
+"""How well the referee judges: what it says of six methods' answers without the truth, and what the truth says.
+
+    python -m benchmarks.judging --output judging.jsonl
+    python -m benchmarks.judging --output judging.jsonl --table     # from the lines that are there
+
+Instances are the seeds 0 to 4 of the shapes of `stiefelsync.datasets.shapes`, never picked (`--seeds` for others:
+development uses seeds from 100 on). Every answer is judged by `stiefelsync.judge`, which is not told which method made
+it; our own answer, which the referee needs, is that of the default method. One JSON line is written per problem and
+method as soon as it is made; a second run adds what is missing. `clear` has a dense eigendecomposition and is left out
+above {most:,} points.
+
+The tables tell by kind of noise how far the estimated share of wrong matches is from the true one: mean, and the share
+of answers within ±.08; how often the true one lies in the interval that should hold it nine times in ten; and how the
+order of the methods by expected fscore correlates with that by true fscore (Spearman's; of answers whose true fscores
+differ by less than {tie}, neither is taken to be better).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import time
+import warnings
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from stiefelsync import judge, score, synchronise
+from stiefelsync.datasets.shapes import FAMILIES, SHAPES
+from stiefelsync.errors import StiefelSyncError
+
+SEEDS = range(5)
+METHODS = ("accurate", "fast", "tracks", "clear", "quickmatch", "kruskal")
+MOST_POINTS = 4_000
+TIE = 0.005
+
+OBSERVATIONS = {
+    "twins", "networks", "networks weighted", "video", "cells", "reid", "merging", "halves", "alias",
+    "cells weighted", "reid weighted", "merging weighted",
+}  # fmt: skip
+"""Shapes whose errors belong to observations or repeat themselves; no row noise, and none on both sides."""
+
+
+def noise(shape: str) -> str:
+    """Return the kind of noise of a shape.
+
+    Examples
+    --------
+    >>> noise("ring"), noise("row k=5"), noise("drive"), noise("cells")
+    ('row', 'row', 'both sides', 'observations')
+    """
+    if shape in OBSERVATIONS:
+        return "observations"
+    return "row" if shape in FAMILIES["row"] or shape.startswith("row") else "both sides"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One answer to one problem: what the referee says, and what the truth says.
+
+    Attributes
+    ----------
+    wrong, missing, fscore
+        As estimated: value, low and high.
+    true_wrong, true_missing, true_fscore
+        Against the truth.
+    seconds
+        Of processor time, of judging alone: our own answer was there.
+    """
+
+    shape: str
+    seed: int
+    method: str
+    wrong: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    missing: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    fscore: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    true_wrong: float = 0.0
+    true_missing: float = 0.0
+    true_fscore: float = 0.0
+    seconds: float = 0.0
+    status: str = "done"
+
+
+def measure(shape: str, seed: int, methods: list[str]) -> list[Line]:
+    """Judge the answers of some methods to a problem."""
+    problem, truth = SHAPES[shape](rng=seed)
+    ours, found = synchronise(problem, rng=seed), []
+    for method in methods:
+        if method == "clear" and problem.n_points > MOST_POINTS:
+            continue
+        try:
+            answer = ours if method == ours.method else synchronise(problem, method=method, rng=seed)
+        except StiefelSyncError as error:
+            found.append(Line(shape, seed, method, status=f"refused: {error}"))
+            continue
+        start = time.process_time()
+        said = judge(answer, problem, ours=ours, rng=seed)
+        seconds = time.process_time() - start
+        true = score(answer.labels if answer.consistent else answer.matchings(), truth)
+        wrong, missing, fscore = ((e.value, e.low, e.high) for e in (said.wrong, said.missing, said.fscore))
+        found.append(
+            Line(shape, seed, method, wrong, missing, fscore, 1 - true.precision, 1 - true.recall, true.fscore, seconds)
+        )
+    return found
+
+
+def read(path: Path) -> list[Line]:
+    """Return the lines of a file, none when it does not exist."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8") as file:
+        return [Line(**json.loads(text)) for text in file]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Judge what is missing, and append every line as soon as it is there."""
+
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, late)
+    done = {(line.shape, line.seed) for line in read(options.output)}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with options.output.open("a", encoding="utf-8") as file:
+        for shape, seed in ((shape, seed) for shape in options.shapes for seed in options.seeds):
+            if (shape, seed) in done:
+                continue
+            signal.setitimer(signal.ITIMER_PROF, options.limit)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    lines = measure(shape, seed, options.methods)
+                except TimeoutError:
+                    lines = [Line(shape, seed, "all", status=f"over {options.limit:g} s")]
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            for line in lines:
+                fields = {
+                    name: np.round(value, 4).tolist() if isinstance(value, float | tuple) else value
+                    for name, value in asdict(line).items()
+                }
+                file.write(json.dumps(fields) + "\n")
+                print(f"{shape:22} {seed:4} {line.method:12} {line.status[:40]:6}", end=" ")
+                print(f"wrong {line.wrong[0]:.3f} for {line.true_wrong:.3f}", end=" ")
+                print(f"fscore {line.fscore[0]:.3f} for {line.true_fscore:.3f}", flush=True)
+            file.flush()
+
+
+def correlation(lines: list[Line]) -> float | None:
+    """Return the rank correlation of expected and true fscores of answers to one problem, None without an order.
+
+    Examples
+    --------
+    >>> said = {"a": (0.9, 0.8), "b": (0.7, 0.7), "c": (0.6, 0.7004)}
+    >>> lines = [Line("ring", 0, name, fscore=(e, e, e), true_fscore=t) for name, (e, t) in said.items()]
+    >>> round(correlation(lines), 3)
+    0.866
+    """
+    true = np.array([line.true_fscore for line in lines])
+    order = np.argsort(true)
+    # True fscores that differ by next to nothing are tied.
+    tied = np.empty(len(true))
+    tied[order] = np.cumsum(np.diff(true[order], prepend=true[order[:1]]) >= TIE)
+    if len(lines) < 3 or np.ptp(tied) == 0:
+        return None
+    expected = np.array([line.fscore[0] for line in lines])
+    return float(spearmanr(tied, expected).statistic) if np.ptp(expected) > 0 else 0.0
+
+
+def figures(lines: list[Line]) -> list[str]:
+    """Return the figures of a table's row: answers, estimated - true, within .03 and .08, covered, rank correlation."""
+    gap = np.array([line.wrong[0] - line.true_wrong for line in lines])
+    covered = [line.wrong[1] - 5e-5 <= line.true_wrong <= line.wrong[2] + 5e-5 for line in lines]
+    f = np.array([line.fscore[0] - line.true_fscore for line in lines])
+    problems: dict[tuple[str, int], list[Line]] = defaultdict(list)
+    for line in lines:
+        problems[line.shape, line.seed].append(line)
+    ranks = [rank for group in problems.values() if (rank := correlation(group)) is not None]
+    return [
+        f"{len(lines)}", f"{gap.mean():+.3f}", f"{np.abs(gap).mean():.3f}", f"{(np.abs(gap) <= 0.08).mean():.2f}",
+        f"{np.mean(covered):.2f}", f"{f.mean():+.3f}", f"{(np.abs(f) <= 0.08).mean():.2f}",
+        f"{np.mean(ranks):.3f}" if ranks else "–",
+    ]  # fmt: skip
+
+
+HEAD = (
+    "answers", "estimated − true share wrong", "mean distance", "within .08", "in the interval",
+    "expected − true fscore", "within .08", "rank correlation",
+)  # fmt: skip
+
+
+def tables(lines: list[Line]) -> str:
+    """Return what the lines say, as Markdown: by kind of noise, by method, and by shape."""
+    lines = [line for line in lines if line.status == "done"]
+    right = [line for line in lines if noise(line.shape) != "observations"]
+    rows = {"row and both sides": right} | {
+        kind: [line for line in lines if noise(line.shape) == kind] for kind in ("row", "both sides", "observations")
+    }
+    by_method = {name: [line for line in right if line.method == name] for name in METHODS}
+    by_shape = {name: [line for line in lines if line.shape == name] for name in SHAPES}
+    texts = []
+    for name, groups in {"noise": rows, "method (row and both sides)": by_method, "shape": by_shape}.items():
+        head = [f"| {name} | " + " | ".join(HEAD) + " |", "|---" * (len(HEAD) + 1) + "|"]
+        body = [f"| {key} | " + " | ".join(figures(group)) + " |" for key, group in groups.items() if group]
+        texts.append("\n".join([*head, *body]))
+    return "\n\n".join(texts)
+
+
+def main() -> None:
+    described = (__doc__ or "").format(most=MOST_POINTS, tie=TIE)
+    parser = argparse.ArgumentParser(description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--families", nargs="+", default=[], choices=list(FAMILIES))
+    parser.add_argument("--shapes", nargs="+", default=[], choices=list(SHAPES), metavar="SHAPE", help="all by default")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--limit", type=float, default=300, help="seconds of processor time of a problem")
+    parser.add_argument("--output", type=Path, default=Path("judging.jsonl"))
+    parser.add_argument("--table", action="store_true", help="only print the tables of the lines that are there")
+    options = parser.parse_args()
+    options.shapes += [name for family in options.families for name in FAMILIES[family]]
+    options.shapes = options.shapes or list(SHAPES)
+    if not options.table:
+        run(options)
+    print("\n" + tables([line for line in read(options.output) if line.shape in options.shapes]))
+
+
+if __name__ == "__main__":
+    main()
