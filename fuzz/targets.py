@@ -82,7 +82,7 @@ def _written(format: str, suffix: str, **options: Any) -> Callable[[Path], list[
         made = []
         for number, problem in enumerate(_problems()):
             path = folder / f"seed{number}{suffix}"
-            if format != "opensfm" or problem.coordinates is not None:
+            if format not in ("opensfm", "frames") or problem.coordinates is not None:
                 io.write(problem, path, format, force=True, **options)
                 made.append(path.read_bytes())
         return made
@@ -220,6 +220,7 @@ TARGETS: dict[str, Target] = {
     "hloc": Target(".h5", _hloc),
     "correspondences": Target(".correspondences", _correspondences, words=(*TABLE, b"score", b"a|b", b"keypoints0")),
     "npz": Target(".npz", _npz, unpack=_members, pack=_archive, words=(b"'<i8'", b"'|O'", b"(99999999999,)", b"(-1,)")),
+    "frames": Target(".npz", _written("frames", ".npz"), unpack=_members, pack=_archive, words=(b"'<U6'", b"(-1,)")),
     "opensfm": Target(".csv", _written("opensfm", ".csv"), words=TABLE),
     "pickles": Target(
         "_matches.pkl.gz",

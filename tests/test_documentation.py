@@ -64,6 +64,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corrections = "kind,object_a,point_a,object_b,point_b\ncannot,a,0,c,0\n"
     (folder / "corrections.csv").write_text(corrections)
     (folder / "photos").mkdir()
+    np.savez(folder / "tracks.npz", tracks=np.random.default_rng(0).uniform(0, 60, (4, 5, 2)))
     problem, truth = datasets.synthetic(12, 8, 0.8, 0.2, rng=3)
     io.write(problem, folder / "problem.npz", truth=truth)
     io.write(problem, folder / "larger.npz")

@@ -1,6 +1,20 @@
 """Read matches from files, write consistent ones back: one file per format, a registry that sniffs content."""
 
-from stiefelsync.io import cells, colmap, correspondences, csv, dd, gtsfm, hloc, in_memory, mat, npz, opensfm, parquet
+from stiefelsync.io import (
+    cells,
+    colmap,
+    correspondences,
+    csv,
+    dd,
+    frames,
+    gtsfm,
+    hloc,
+    in_memory,
+    mat,
+    npz,
+    opensfm,
+    parquet,
+)
 from stiefelsync.io.base import FORMATS, Format
 from stiefelsync.io.constraint_files import read_constraints, write_constraints
 from stiefelsync.io.correspondences import from_correspondences
@@ -24,6 +38,7 @@ __all__ = [
     "csv",
     "dd",
     "detect",
+    "frames",
     "from_correspondences",
     "from_dict",
     "from_permutations",

@@ -12,6 +12,7 @@ from stiefelsync._border import typed
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, Labels, head, register
 from stiefelsync.io.dispatch import as_path
+from stiefelsync.io.frames import sniff as holds_frames
 from stiefelsync.io.limits import as_integers, check_points, guarded, shown
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.io.sparse_arrays import from_parts
@@ -26,8 +27,8 @@ READ = {*PARTS, *MATRIX, "weights", "names", "coordinates"}
 
 
 def sniff(path: Path) -> bool:
-    """Return whether a file is a ZIP archive of arrays."""
-    return head(path, 4) == b"PK\x03\x04"
+    """Return whether a file is a ZIP archive of arrays, and not of tracks through frames."""
+    return head(path, 4) == b"PK\x03\x04" and not holds_frames(path)
 
 
 def read(
