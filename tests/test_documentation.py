@@ -85,6 +85,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "scores.csv").write_text(f"image_a,image_b,score\n{first},{second},0.93\n{first},{third},0.18\n")
     (folder / "pairs.txt").write_text(f"{first} {third}\n")
     io.write(synchronise(io.read(folder / "database.db")), folder / "clean.db", like=folder / "database.db")
+    for name in ("a.db", "b.db"):
+        shutil.copyfile(folder / "database.db", folder / name)
+    shared = Matchings.from_labels(np.tile(np.arange(5), 4), [5] * 4, names=["p", "q", "r", "s"])
+    for name, part in (("monday", shared[:3]), ("tuesday", shared[1:])):
+        io.write(synchronise(part), folder / f"{name}.csv", "tracks")
     h5py = pytest.importorskip("h5py", reason="the pages' files of hloc are made by h5py")
     named = Matchings.from_pairs(problem.pairs(), problem.sizes, names=[f"{i}.jpg" for i in range(problem.n_objects)])
     with h5py.File(folder / "features.h5", "w") as features:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from stiefelsync import Constraints, Matchings, clean, datasets, io
 from stiefelsync.cli.app import app
+from stiefelsync.judging import judge_files
 from stiefelsync.matching.difference import difference
 from stiefelsync.report import render
 from stiefelsync.report.conflicts import worst_conflicts
@@ -199,3 +200,108 @@ def test_a_second_page_goes_on_from_the_first(tmp_path: Path):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"--constraints {files[0]} --constraints {files[1]} --constraints corrections-2.csv" in page
     assert "Save corrections-2.csv" in page
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    """A folder with matches of photographs, somebody's answer to them, and what the referee says of it."""
+    image = pytest.importorskip("PIL.Image", reason="photographs are made by Pillow")
+    problem, truth = datasets.synthetic(12, 6, 0.8, 0.5, rng=3)
+    names = [f"photo {i}.jpg" for i in range(6)]
+    at = np.random.default_rng(0).uniform(20, 300, (problem.n_points, 2))
+    named = Matchings.from_endpoints(problem.endpoints, problem.sizes, names=names, coordinates=at)
+    (tmp_path / "photos").mkdir()
+    for i, name in enumerate(names):
+        pixels = np.random.default_rng(i).integers(0, 255, (320, 320, 3), dtype=np.uint8)
+        image.fromarray(pixels).save(tmp_path / "photos" / name)
+    io.write(named, tmp_path / "matches.npz")
+    io.write(synchronise(named, method="kruskal"), tmp_path / "theirs.csv", "tracks")
+    io.write(named, tmp_path / "truth.npz", truth=truth)
+    page, photos = tmp_path / "judge.html", tmp_path / "photos"
+    judge_files(tmp_path / "theirs.csv", tmp_path / "matches.npz", report=page, images=photos)
+    return tmp_path
+
+
+def test_the_worst_tracks_have_thumbnails(judged: Path):
+    text = (judged / "judge.html").read_text(encoding="utf-8").split('<section id="check"')[1].split("</section>")[0]
+    assert text.count('class="spot"') == text.count("data:image/") > 20
+    assert text.index("likely wrong") < text.index('class="spot"')
+
+
+@needs_browser
+def test_somebodys_answer_is_corrected(judged: Path, show: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch):
+    """Five of the worst tracks are split as the truth has them; the answer of the printed command holds that."""
+    opened = show(judged / "judge.html", accept_downloads=True)
+    page, problem = opened.page, io.read(judged / "matches.npz")
+    truth = io.read_truth(judged / "truth.npz")
+    number = {name: i for i, name in enumerate(problem.names)}
+    own = lambda name, point: int(truth[problem.offsets[number[name]] + point])  # noqa: E731
+    done, told = 0, []
+    for place in range(page.locator(".check").count()):
+        card = page.locator(f'.check[data-card="{place + 1}"]')
+        points = points_of(card)
+        labels = [own(*point) for point in points]
+        leaving = [c for c, label in enumerate(labels) if label != labels[0]]
+        if not leaving or done == 5:
+            continue
+        for c in leaving:
+            card.locator(".spot button").nth(c).click()
+        card.get_by_role("button", name="Split off chosen").click()
+        parts = [points[c] for c in range(len(points)) if c not in leaving], [points[c] for c in leaving]
+        # What is left of others in a part, the person has not seen; it is undone to be told no lies.
+        if len(set(labels)) > 2:
+            page.locator("#undo").click()
+            continue
+        done += 1
+        told.append(parts)
+    assert done == 5
+    saved(opened, judged)
+    monkeypatch.chdir(judged)
+    result = CliRunner().invoke(app, shlex.split(page.locator("#command").inner_text())[1:])
+    assert result.exit_code == 0, result.stdout + result.stderr
+    answer = io.read(judged / "matches-corrected.npz")
+    together = lambda a, b: [a[1], b[1]] in answer.pair(number[a[0]], number[b[0]]).tolist()  # noqa: E731
+    for staying, leaving in told:
+        assert all(together(part[0], other) for part in (staying, leaving) for other in part[1:])
+        assert not any(together(a, b) for a in staying for b in leaving if a[0] != b[0])
+    assert opened.complaints == []
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 400])
+def test_what_a_screen_reader_is_told(judged: Path, width: int, show: Callable[..., Opened]):
+    """By the browser's accessibility tree: groups and buttons with names and states, and what was done, aloud."""
+    opened = show(judged / "judge.html")
+    page = opened.page
+    page.set_viewport_size({"width": width, "height": 800})
+    session = page.context.new_cdp_session(page)
+
+    def told(role: str) -> list[tuple[str, dict[str, object]]]:
+        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+        return [
+            (node["name"]["value"], {p["name"]: p["value"].get("value") for p in node.get("properties", [])})
+            for node in nodes
+            if node.get("role", {}).get("value") == role and not node["ignored"]
+        ]
+
+    groups = [name for name, _ in told("group") if "likely wrong" in name]
+    assert len(groups) == page.locator(".check").count() > 5
+    buttons = told("button")
+    assert all(name.strip() for name, _ in buttons)
+    points = [(name, state) for name, state in buttons if name.startswith("photo ")]
+    assert points
+    assert all("#" in name and state["pressed"] == "false" for name, state in points)
+    assert all(state["live"] == "polite" for _, state in told("status"))
+    first = page.locator(".check").first
+    first.focus()
+    assert first.evaluate("card => getComputedStyle(card).outlineStyle") != "none"
+    page.keyboard.press("a")
+    assert any("accepted" in name for name, _ in told("group"))
+    assert page.locator("#check-status").inner_text().startswith("Track 1 is accepted")
+    # By Tab alone: every button of a card is reached, and none is a trap.
+    seen = set()
+    for _ in range(first.locator("button").count() + 1):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.closest('.check')?.dataset.card ?? 'outside'"))
+    assert {"1", "2"} <= seen
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
