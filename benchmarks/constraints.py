@@ -4,7 +4,7 @@
     python -m benchmarks.constraints --only corrections
 
 *Cost*: 10,000 random constraints, as many of either kind, on a scene of 200,000 points: how many the answer breaks,
-and processor seconds against those without them, least of three runs taken in turn. "random" are links between any
+and processor seconds against those without them, least of seven runs taken in turn. "random" are links between any
 two points, nearly all of which contradict the matches; "true" are true links between points that are matched or
 share a true label, and true cannot links between points that are matched. In the rows "extend" the answer to all
 cameras but the last is extended by that.
@@ -30,6 +30,7 @@ Ints = NDArray[np.int64]
 COUNT = 10_000
 HARD = ("ring .5", "three", "row k=6", "independent few", "photos", "window detected", "drive", "reid")
 CORRECTED = 10
+RUNS = 7
 
 
 def rows(problem: Matchings, ends: Ints) -> Ints:
@@ -87,7 +88,7 @@ def broken(labels: Ints, must: Ints, cannot: Ints) -> int:
 def seconds(*runs: Callable[[], Synchronisation]) -> tuple[list[float], list[Synchronisation]]:
     """Return the least processor seconds of each of several runs taken in turn, and their last answers."""
     least, answers = [np.inf] * len(runs), list[Synchronisation]()
-    for _ in range(3):
+    for _ in range(RUNS):
         answers = []
         for r, run in enumerate(runs):
             start = time.process_time()
