@@ -140,5 +140,5 @@ MODULES = ("datasets", "distributed", "following", "io", "methods", "plotting", 
 # Modules inside these, what `clean` needs of them, and what the page tells in prose.
 INSIDE = """
     Callback FORMATS GROUP METHODS __version__ cameras cells check_page check_path colmap correspondences csv dd errors
-    gtsfm hloc in_memory mat npz opensfm parquet save_to shapes tables
+    frames gtsfm hloc in_memory mat npz opensfm parquet save_to shapes tables
 """.split()  # noqa: SIM905  one name per quoted line would be ten times as long

@@ -42,7 +42,7 @@ from stiefelsync.sync.outcome import by_first_appearance
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
-__all__ = ["Cleaned", "clean"]
+__all__ = ["Cleaned", "LeftOut", "clean"]
 
 Name = str | os.PathLike[str]
 
@@ -123,6 +123,28 @@ class Cleaned:
         return {name: str(path) for name, path in files.items() if path is not None} | figures
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """What :func:`clean` leaves out of the problem and of the answer.
+
+    Attributes
+    ----------
+    images
+        Names of images whose matches do not count and are not written.
+    pairs
+        Pairs of such names.
+    keep_tracks
+        Only so many tracks are kept, the longest and surest. None keeps all.
+    """
+
+    images: Sequence[str] = ()
+    pairs: Sequence[tuple[str, str]] = ()
+    keep_tracks: int | None = None
+
+
+_NOTHING = LeftOut()
+
+
 @typed
 def clean(
     input: Name,
@@ -133,7 +155,6 @@ def clean(
     report: Name | None = None,
     plot: Name | None = None,
     images: Name | None = None,
-    title: str | None = None,
     start: Name | None = None,
     constraints: Name | Sequence[Name] = (),
     client: Any = None,
@@ -142,9 +163,7 @@ def clean(
     like: Name | None = None,
     add: bool | None = None,
     pairs: Name | None = None,
-    drop_images: Sequence[str] = (),
-    drop_pairs: Sequence[tuple[str, str]] = (),
-    keep_tracks: int | None = None,
+    left_out: LeftOut = _NOTHING,
     certificate: bool = False,
     force: bool = False,
     rng: np.random.Generator | int | None = 0,
@@ -162,8 +181,7 @@ def clean(
         where the input holds keypoints of photographs (COLMAP, hloc, correspondences) and
         neighbouring matches move alike.
     report
-        Web page to write, which shows what changed; `images` is a folder of photographs for it,
-        `title` its headline.
+        Web page to write, which shows what changed; `images` is a folder of photographs for it.
     plot
         Picture to draw, .png, .pdf or .svg.
     start
@@ -186,10 +204,8 @@ def clean(
         (Doppelgangers, a retrieval system) that two images show the same place. Then the method is
         "tracks". Pairs that scores and third images speak against are left out; those judged
         otherwise than scored are among the figures and on the page.
-    drop_images, drop_pairs
-        Names of images, and pairs of them, whose matches do not count and are not written.
-    keep_tracks
-        Only so many tracks are kept, the longest and surest.
+    left_out
+        Images, pairs and tracks to leave out.
     certificate
         Whether to compute an upper bound of the objective, which may take longer than the rest.
     force
@@ -229,7 +245,7 @@ def clean(
     _check(shown, drawn, photographs)
     given = dict(route.options["other"])
     problem, original = load(route.source, route.reader, **route.options["read"])
-    barred = pairs_to_drop(problem, drop_images, drop_pairs)
+    barred = pairs_to_drop(problem, left_out.images, left_out.pairs)
     if len(barred):
         problem = problem.keep(~are_among(problem.pair_objects, barred)[problem.match_pairs])
         if not problem.n_matches:
@@ -250,8 +266,8 @@ def clean(
         result = synchronise(
             problem, universe, method=choice.method, start=first, constraints=held, rng=rng, callback=callback, **given
         )
-    if keep_tracks is not None:
-        result = keep_longest(result, keep_tracks)
+    if left_out.keep_tracks is not None:
+        result = keep_longest(result, left_out.keep_tracks)
     adds = route.writer.whole or (route.writer.adds if add is None else add)
     found = result.difference if adds else replace(result.difference, adds=False)
     provenance = made_by(method=result.method, options=options, seed=rng, source=route.source)
@@ -269,13 +285,15 @@ def clean(
             notes = _notes(found, counts, written, route)
             asked = {
                 "method": method if isinstance(method, str) else None, "universe": universe, "format": format,
-                "to": to, "like": like, "start": start, "pairs": pairs, "keep_tracks": keep_tracks,
+                "to": to, "like": like, "start": start, "pairs": pairs, "keep_tracks": left_out.keep_tracks,
                 "seed": rng if rng else None,
             }  # fmt: skip
-            lists = {"constraints": known_files, "drop_images": drop_images}
-            save, again = _corrected(route, asked | ({"drop_pairs": "FILE"} if drop_pairs else {}), lists, add, options)
+            lists = {"constraints": known_files, "drop_images": left_out.images}
+            save, again = _corrected(
+                route, asked | ({"drop_pairs": "FILE"} if left_out.pairs else {}), lists, add, options
+            )
             text = page.render(
-                found, result, images=photographs, title=title, notes=notes, certificate=certificate, command=again,
+                found, result, images=photographs, notes=notes, certificate=certificate, command=again,
                 save=save,
             )  # fmt: skip
             staged[shown].write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8

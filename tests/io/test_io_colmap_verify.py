@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stiefelsync import Matchings, clean, io
+from stiefelsync.cleaning import LeftOut
 from stiefelsync.cli.app import app
 from stiefelsync.errors import InputError
 from stiefelsync.io.colmap import advice as colmap_advice
@@ -99,7 +100,7 @@ def test_verified_matches_that_all_go_leave_empty_rows(database: Path, tmp_path:
     names = io.read(database).names
     with closing(sqlite3.connect(database)) as opened, opened:  # ten matches of a pair are fewer than COLMAP asks for
         opened.execute("UPDATE two_view_geometries SET rows = 10, data = substr(data, 1, 80)")
-    done = clean(database, tmp_path / "clean.db", method="tracks", drop_images=names[2:], verify=True)
+    done = clean(database, tmp_path / "clean.db", method="tracks", left_out=LeftOut(names[2:]), verify=True)
     assert done.written.verification.matches_left == 0
     every = "SELECT pair_id FROM two_view_geometries ORDER BY pair_id"
     assert rows(done.output, every) == rows(database, every)

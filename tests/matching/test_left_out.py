@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stiefelsync import Matchings, clean, io, synchronise
+from stiefelsync.cleaning import LeftOut
 from stiefelsync.cli.app import app
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.pair_scores import read_pairs
@@ -23,7 +24,7 @@ def test_a_dropped_pair_is_not_written_though_the_others_imply_it(tmp_path: Path
     build(tmp_path / "database.db", given, given)
     for add in (False, True):
         path = tmp_path / f"{add}.db"
-        done = clean(tmp_path / "database.db", path, add=add, drop_pairs=[("c.jpg", "a.jpg")])
+        done = clean(tmp_path / "database.db", path, add=add, left_out=LeftOut(pairs=[("c.jpg", "a.jpg")]))
         left = io.read(path)
         assert left.pair_objects.tolist() == [[0, 1], [1, 2]]
         assert done.counts.kept == left.n_matches == 2 * given.n_matches // 3
@@ -32,10 +33,10 @@ def test_a_dropped_pair_is_not_written_though_the_others_imply_it(tmp_path: Path
 def test_a_dropped_image_has_no_match(tmp_path: Path) -> None:
     given = views(0.0)
     build(tmp_path / "database.db", given, given)
-    clean(tmp_path / "database.db", tmp_path / "clean.db", drop_images=["b.jpg"])
+    clean(tmp_path / "database.db", tmp_path / "clean.db", left_out=LeftOut(["b.jpg"]))
     assert io.read(tmp_path / "clean.db").pair_objects.tolist() == [[0, 2]]
     with pytest.raises(InputError, match=r"d\.jpg"):
-        clean(tmp_path / "database.db", tmp_path / "other.db", drop_images=["d.jpg"])
+        clean(tmp_path / "database.db", tmp_path / "other.db", left_out=LeftOut(["d.jpg"]))
     assert not (tmp_path / "other.db").exists()
 
 
@@ -79,7 +80,7 @@ def test_the_longest_tracks_stay_and_of_equal_ones_the_surest() -> None:
 def test_few_tracks_are_written(tmp_path: Path) -> None:
     given = views(0.0)
     build(tmp_path / "database.db", given, given)
-    clean(tmp_path / "database.db", tmp_path / "clean.db", keep_tracks=7)
+    clean(tmp_path / "database.db", tmp_path / "clean.db", left_out=LeftOut(keep_tracks=7))
     assert io.read(tmp_path / "clean.db").n_matches == 3 * 7
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from stiefelsync.cleaning import Cleaned, clean
+from stiefelsync.cleaning import Cleaned, LeftOut, clean
 from stiefelsync.cli.days import sync_days
 from stiefelsync.cli.options import (
     Add,
@@ -187,9 +187,8 @@ def run(
         done = clean(
             input, output, method=method, universe=parse_universe(universe), report=report, plot=plot, images=images,
             format=format, to=to, like=like, add=add, certificate=certificate, force=force, rng=seed, callback=callback,
-            start=start, constraints=constraints, client=client, pairs=pairs, drop_images=drop_images,
-            drop_pairs=() if drop_pairs is None else read_pairs(drop_pairs),
-            keep_tracks=keep_tracks, **given,
+            start=start, constraints=constraints, client=client, pairs=pairs, **given,
+            left_out=LeftOut(drop_images, () if drop_pairs is None else read_pairs(drop_pairs), keep_tracks),
         )  # fmt: skip
     if json:
         show_json(done.as_dict() | {"seed": seed, "peak_memory_bytes": peak_memory()})
