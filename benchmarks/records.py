@@ -1,11 +1,11 @@
 """Records of several sources: clusters of ours against what linkage programs do with the same scored pairs.
 
-    python -m benchmarks.records                     # the table of docs/evidence/records.md, seeds 0 to 4
+    python -m benchmarks.records                     # seeds 0 to 4; docs/evidence/records.md has 200 to 204
     python -m benchmarks.records --seeds 5 6 --json lines.jsonl
 
 Pairs are drawn by `stiefelsync.datasets.records` (600 recordings), saved and read again the way a user does, with and
 without duplicates inside sources. Every answer is measured by precision, recall and fscore of all pairs of records of
-one entity, those that blocking lost included. Development used seeds from 10 on.
+one entity, those that blocking lost included. Development used seeds 10 to 13.
 
 * components: connected components of the pairs from a threshold on, of which the best threshold is told per table
   (chosen by the truth, which nobody has), Splink's default way;

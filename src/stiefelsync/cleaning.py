@@ -260,7 +260,8 @@ def clean(
     if client is not None:
         result = _on_workers(problem, chosen.name, client, callback, given, held)
     else:
-        choice = choose_method(problem, universe, method, given, photographs=route.reader.photographs)
+        asked_for = DEFAULT if method is None and start is not None else method
+        choice = choose_method(problem, universe, asked_for, given, photographs=route.reader.photographs)
         first = None if start is None else _labels(Path(start), problem)
         reason = choice.reason
         result = synchronise(

@@ -253,7 +253,13 @@ def _lines(done: Cleaned) -> dict[str, str]:
     if result.input.records is not None and result.consistent:
         lines["records"] = _records(result)
     n_read = result.input.n_matches + (0 if repair is None else repair.dropped)
-    if repair is not None:
+    records = result.input.records
+    if records is not None and records.scored is not None:
+        lines["read"] = (
+            f"{counted(len(records.scored[0]), 'scored pair')}; {number(result.input.n_matches)} matches are the best"
+            " one-to-one choice among them"
+        )
+    elif repair is not None:
         lines["read"] = f"{number(n_read)} matches, {number(repair.dropped)} of them ignored to make them one-to-one"
     elif n_read != counts.before:
         lines["read"] = f"{number(n_read)} matches"

@@ -128,7 +128,7 @@ class Difference:
         assert self.labels is not None
         about = self.input
         found = Matchings.from_labels(self.labels, about.sizes, names=about.names, coordinates=about.coordinates)
-        return found if about.records is None else found.with_records(about.records)
+        return found if about.records is None else found.with_records(about.records.without_scores())
 
     @cached_property
     def added(self) -> Matchings:

@@ -118,7 +118,10 @@ class Matchings:
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some fields changed to values that need no check."""
         changed = object.__new__(type(self))._set(*(changes.get(name, getattr(self, name)) for name in _GIVEN))
-        return changed if "sizes" in changes else changed._described(self.records)
+        if "sizes" in changes:
+            return changed
+        other = not changes.keys().isdisjoint(("pair_objects", "pair_start", "indices", "weights"))
+        return changed._described(self.records.without_scores() if self.records is not None and other else self.records)
 
     def _described(self, records: Records | None) -> Self:
         """Say whose the points are, in place, which only who made these matchings may do."""
@@ -462,8 +465,9 @@ class Matchings:
             The columns to take where names do not tell: ``"id,id,score"`` or
             ``"source,id,source,id,score"``.
         threshold
-            Probability below which pairs are ignored; by default 0.3 where sources are free of
-            duplicates, else 0, since an improbable pair is evidence, too.
+            Probability below which pairs are ignored; by default none are, since an improbable pair
+            is evidence, too, and only the matches of clean sources are chosen among those of 0.3
+            and more.
         duplicates
             Whether sources may hold several records of one thing, or the names of those which may.
             By default those do inside which pairs were scored, and a single source.
@@ -477,8 +481,8 @@ class Matchings:
         -------
         Matchings
             Of sources free of duplicates, each an object, with the best one-to-one choice in every
-            pair of them; or, where some may hold duplicates, of records, each an object of one
-            point, with every pair.
+            pair of them as matches, and all pairs in ``records.scored``; or, where some may hold
+            duplicates, of records, each an object of one point, with every pair.
 
         Examples
         --------

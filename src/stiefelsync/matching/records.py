@@ -5,7 +5,7 @@ Sources and their own ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ class Records:
         The id of every point in its source, of the type it was given in.
     duplicate_free : (S,) bool
         Whether a source is known to hold everything once: two of its records are never joined.
+    scored
+        All pairs that were scored, points a < b, (M, 2), and their probabilities, (M,), where the
+        matches of the problem are only the best one-to-one choice among them; else None.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Records:
     source: NDArray[np.int64]
     ids: NDArray[Any]
     duplicate_free: NDArray[np.bool_]
+    scored: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         if not len(self.source) == len(self.ids):
@@ -62,6 +66,10 @@ class Records:
         Shape (m,).
         """
         return np.where(self.duplicate_free[self.source], self.source, -1)
+
+    def without_scores(self) -> Records:
+        """Return the same for a problem with other matches, of which the scored pairs say nothing."""
+        return self if self.scored is None else replace(self, scored=None)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return ``source_dataset``, where sources have names, and ``unique_id`` of each record."""

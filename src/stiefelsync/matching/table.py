@@ -6,7 +6,7 @@ Columns found by name, ids kept, sources told apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -257,6 +257,8 @@ def _problem(ends: Ints, probability: Floats, records: Records, threshold: float
     if not clean.all():
         kept = probability >= (threshold or 0.0)
         return _made(ends[kept], np.ones(len(records), dtype=np.int64), weights[kept], records, Repair(twice, 0))
+    above = probability >= (threshold or 0.0)
+    records = replace(records, scored=(ends[above], probability[above]))
     kept = _one_to_one(ends, probability, records, DOUBTFUL if threshold is None else threshold)
     sizes = np.bincount(records.source, minlength=len(records.sources))
     dropped = int((probability >= (DOUBTFUL if threshold is None else threshold)).sum()) - int(kept.sum())

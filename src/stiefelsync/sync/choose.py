@@ -28,6 +28,8 @@ MAX_DENSE_ENTRIES = 250_000_000
 """Entries of a dense array, (m, d) or (k, k), beyond which it is refused: 2 GB."""
 MAX_PRESET_ENTRIES = 20_000_000
 """Entries of (m, d), d being the size of the largest object, beyond which presets hand over to "tracks"."""
+MAX_SCORED = 1_500_000
+"""Scored pairs of records up to which these are clustered one by one, some 20 microseconds each."""
 MIN_SPARSE_SCORES = 50_000
 """Entries of an object's scores, its points × labels, from which sparse scores are quicker."""
 SPARSE_COST = 30
@@ -39,6 +41,7 @@ class Reason(StrEnum):
 
     ASKED = "it was asked for"
     USUAL = "it is the usual one"
+    RECORDS = "records of sources without duplicates are clustered by all of their scores"
     SINGLE = "every object has one point, so nothing but scores tells who belongs together"
     LARGE = "the universe is so large that dense arrays are out of reach"
     POSITIONS = "positions say much here"
@@ -66,9 +69,12 @@ def choose_method(
     1. A method that is asked for runs, and "accurate" if none is.
     2. But "accurate" and "fast" hand over to "correlation" where no object has more than one point,
        as with records of sources that may hold duplicates, unless an option or a universe is given.
-    3. They hand over to "tracks" where the universe is to be estimated and is so large that dense
+    3. Where no method, no option and no universe is given, "correlation" runs on records of sources
+    without duplicates,
+       all of whose scored pairs are known, up to a million and a half of these.
+    4. They hand over to "tracks" where the universe is to be estimated and is so large that dense
        arrays are out of reach.
-    4. Where no method, no option and no universe is given, "tracks" runs on keypoints of
+    5. Where no method, no option and no universe is given, "tracks" runs on keypoints of
        photographs (`photographs`) if neighbouring matches move alike: it alone looks at positions.
 
     Examples
@@ -82,6 +88,10 @@ def choose_method(
     if asked.name in PRESETS:
         if universe == "auto" and not options and int(matchings.sizes.max(initial=0)) == 1:
             return Choice(find_method("correlation"), {}, Reason.SINGLE)
+        records = matchings.records
+        scored = None if method is not None or universe != "auto" or options or records is None else records.scored
+        if scored is not None and len(scored[0]) <= MAX_SCORED:
+            return Choice(find_method("correlation"), {}, Reason.RECORDS)
         # Their likelihood has a table of object pairs.
         many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES
         least_entries = int(matchings.sizes.max(initial=0)) * matchings.n_points

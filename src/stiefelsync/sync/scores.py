@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
 
-__all__ = ["MISSING", "OFFSET", "are_probabilities", "match_values", "move_confidence"]
+__all__ = ["MISSING", "OFFSET", "are_probabilities", "log_odds", "match_values", "move_confidence"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -51,7 +51,18 @@ def match_values(matchings: Matchings, offset: float = OFFSET) -> NDArray[np.flo
         return np.ones(matchings.n_matches)
     if not are_probabilities(matchings):
         return np.asarray(matchings.weights / np.median(matchings.weights))
-    p = np.clip(matchings.weights, _SUREST, 1 - _SUREST)
+    return log_odds(matchings.weights, offset)
+
+
+def log_odds(probability: Floats, offset: float = 0.0) -> Floats:
+    """Return log p / (1 - p) + `offset`, (M,), with no p surer than one in a million.
+
+    Examples
+    --------
+    >>> log_odds(np.array([0.5, 0.8])).round(2).tolist()
+    [0.0, 1.39]
+    """
+    p = np.clip(probability, _SUREST, 1 - _SUREST)
     return np.asarray(np.log(p / (1 - p)) + offset)
 
 

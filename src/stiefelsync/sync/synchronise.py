@@ -36,7 +36,7 @@ def synchronise(
     matchings: Matchings,
     universe: str | int = "auto",
     *,
-    method: str | Method | Callable[..., Outcome] = DEFAULT,
+    method: str | Method | Callable[..., Outcome] | None = None,
     start: ArrayLike | None = None,
     constraints: Constraints | None = None,
     rng: np.random.Generator | int | None = 0,
@@ -56,10 +56,11 @@ def synchronise(
         as the number of points, and the result says so; methods that find the universe themselves
         ignore it.
     method
-        One of ``METHODS``. "accurate" (default) is the best we know; "fast" is for interactive use;
-        "sparse-stiefel" is the paper's, exactly; the rest are there to compare with. Where the
-        universe is to be estimated and is so large that a dense (m, d) matrix is out of reach, the
-        first two hand over to "tracks"; the result says so. Or a function with the signature of a
+        One of ``METHODS``. By default "accurate", the best we know, or "correlation" for records of
+        tables; "fast" is for interactive use; "sparse-stiefel" is the paper's, exactly; the rest
+        are there to compare with. Where the universe is to be estimated and is so large that a
+        dense (m, d) matrix is out of reach, "accurate" and "fast" hand over to "tracks"; the result
+        says so. Or a function with the signature of a
         method (:class:`~stiefelsync.sync.method.Run`), registered or not.
     start : (m,) int, optional
         Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's
@@ -89,6 +90,8 @@ def synchronise(
     1.0
     """
     _check_problem(matchings)
+    if method is None and start is not None:
+        method = DEFAULT  # what is chosen for records cannot go on from labels
     choice = choose_method(matchings, universe, method, options)
     chosen, options = choice.method, choice.options
     draws = generator(rng)

@@ -10,6 +10,7 @@ import pytest
 from stiefelsync import Matchings, datasets, synchronise
 from stiefelsync.errors import InputError
 from stiefelsync.sync.methods._contraction import clusters, total_value
+from stiefelsync.sync.methods._exclusive import exclusive_clusters
 from stiefelsync.sync.outcome import by_first_appearance
 from stiefelsync.sync.scores import match_values, move_confidence
 
@@ -148,10 +149,11 @@ def test_the_callback_ends_the_work():
     assert seen[0].total == problem.n_points
 
 
-def test_confidence_is_about_how_often_records_are_right():
+@pytest.mark.parametrize("duplicates", [0.0, 0.2])
+def test_confidence_is_about_how_often_records_are_right(duplicates):
     told, right = [], []
-    for seed in range(50, 53):
-        drawn = datasets.records(400, sources=5, duplicates=0.2, rng=seed)
+    for seed in range(60, 63):
+        drawn = datasets.records(400, sources=5, duplicates=duplicates, rng=seed)
         problem = Matchings.from_table(drawn.pairs)
         result = synchronise(problem, method="correlation")
         records = problem.records
@@ -171,3 +173,45 @@ def test_confidence_is_about_how_often_records_are_right():
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.0)):
         inside = (p >= low) & (p < high)
         assert abs(p[inside].mean() - good[inside].mean()) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clusters_of_clean_sources_hold_one_record_of_each_and_no_move_gains(seed):
+    draws = np.random.default_rng(seed)
+    source = np.array([0, 0, 1, 1, 2, 2, 3])
+    ends = np.array([(a, b) for a in range(7) for b in range(a + 1, 7) if draws.random() < 0.7])
+    values = draws.normal(0.5, 2, len(ends))
+    labels, _, gains = exclusive_clusters(7, ends, values, source)
+    assert len(np.unique(labels * 4 + source)) == 7
+    assert labels.tolist() == by_first_appearance(labels).tolist()
+    assert (gains <= 1e-9).all()
+    again = exclusive_clusters(7, ends[::-1, ::-1], values[::-1], source)
+    assert again[0].tolist() == labels.tolist()
+
+
+def test_records_change_places_where_both_gain():
+    # Joined greedily 0 and 1 meet at 3.0, and 2 is left to 3 at -1; changed, both pairs are worth 2.9.
+    ends = np.array([[0, 2], [0, 3], [1, 2], [1, 3]])
+    values = np.array([3.0, 2.9, 2.9, -1.0])
+    assert exclusive_clusters(4, ends, values, np.array([0, 0, 1, 1]))[0].tolist() == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("seed", [31, 32])
+def test_clean_sources_use_all_scores_and_beat_what_is_chosen_beforehand(seed):
+    drawn = datasets.records(200, sources=5, rng=seed)
+    problem = Matchings.from_table(drawn.pairs)
+    truth = drawn.truth_of(*problem.records.columns().values())
+    result = synchronise(problem)
+    assert result.method == "correlation"
+    assert problem.n_matches < len(problem.records.scored[0]) == len(drawn.pairs["match_probability"])
+    assert len(np.unique(result.labels * 5 + problem.records.source)) == problem.n_points
+    one_to_one = synchronise(problem, method="accurate").labels
+    alone = one_to_one < 0
+    one_to_one = np.where(alone, one_to_one.max() + np.cumsum(alone), one_to_one)
+    assert fscore(result.labels, truth) > fscore(one_to_one, truth)
+    # Matches that somebody chose are all that is known.
+    fewer = problem.keep(problem.weights > 0.5)
+    assert fewer.records.scored is None
+    assert synchronise(fewer).method == "accurate"
+    assert synchronise(problem, start=result.labels).method == "accurate"
+    assert synchronise(problem, problem.n_points).method == "accurate"

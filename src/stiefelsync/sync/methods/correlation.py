@@ -13,10 +13,26 @@ from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._contraction import clusters, total_value
+from stiefelsync.sync.methods._exclusive import exclusive_clusters
 from stiefelsync.sync.options import option
-from stiefelsync.sync.scores import MISSING, OFFSET, match_values, move_confidence
+from stiefelsync.sync.scores import (
+    MISSING,
+    OFFSET,
+    are_probabilities,
+    log_odds,
+    match_values,
+    move_confidence,
+)
 
 __all__ = ["CorrelationDetails", "CorrelationOptions", "run"]
+
+# Where sources are free of duplicates a record that nobody else claims is likelier to be of its
+# only candidate: pairs of probability .15 may join. On simulated records .1 to .2 were as good.
+UNCLAIMED = 1.25
+# How sure a record is of its place per unit of what the best other one would lose; fitted on the
+# same records, where 1.2 to 1.3 was best in every setting.
+SURENESS = 1.2
+UNSEEN = -0.3  # of records alone six in ten were right, whatever their scores
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,10 @@ def run(
     greedily, the two of largest mean value between them first, as long as one is positive; then single points move to
     where they are worth most until no move gains.
 
+    Where all sources are free of duplicates, all pairs that were scored count, not only the best one-to-one choice
+    among them, and what two clusters are worth to each other is between the mean and the largest value between them;
+    records also change places. `missing` has no part in it, and `offset` grows by 1.25.
+
     Notes
     -----
     Cycle-consistent by construction. The contraction is exact in the sense that every mean is that of all pairs
@@ -119,20 +139,48 @@ def run(
             raise InputError(f"option missing must be a finite number of at most 0, got {missing!r}")
         apart = _apart(matchings, options.duplicate_free)
     ends = matchings.endpoints
+    clean = _all_clean(matchings, options.duplicate_free)
+    if clean:
+        assert matchings.records is not None
+        ends, probability = matchings.records.scored or (ends, matchings.match_weights)
+        values = log_odds(probability, options.offset)
 
     def stop(done: int, total: int) -> bool:
         return report(Progress("clustering", done, total))
 
     with watch("clusters"):
-        labels, moves = clusters(
-            matchings.n_points, ends, values, apart=apart, missing=missing, sweeps=options.sweeps, stop=stop
-        )
+        if clean:
+            labels, moves, gains = exclusive_clusters(
+                matchings.n_points, ends, values + UNCLAIMED, apart[-1], sweeps=options.sweeps, stop=stop
+            )
+        else:
+            labels, moves = clusters(
+                matchings.n_points, ends, values, apart=apart, missing=missing, sweeps=options.sweeps, stop=stop
+            )
     with watch("confidence"):
-        belonging = move_confidence(ends, values, labels, missing)
+        if clean:
+            # A record alone may belong to one that it was never compared with.
+            alone = np.bincount(labels)[labels] == 1
+            gains = np.where(alone, np.maximum(gains, UNSEEN), gains)
+            belonging = 1 / (1 + np.exp(np.clip(SURENESS * gains, -700, 700)))
+        else:
+            belonging = move_confidence(ends, values, labels, missing)
         value = total_value(ends, values, labels, missing)
     many = int((np.bincount(labels) > 1).sum())
     details = CorrelationDetails(value, many, moves, missing, belonging)
     return Outcome(labels=labels, status=report.status, n_iter=moves, timings=watch.seconds, details=details)
+
+
+def _all_clean(matchings: Matchings, duplicate_free: str | Iterable[str] | None) -> bool:
+    """Return whether all sources hold everything once, and scores are probabilities."""
+    records = matchings.records
+    return (
+        duplicate_free is None
+        and records is not None
+        and len(records.sources) > 1
+        and bool(records.duplicate_free.all())
+        and are_probabilities(matchings)
+    )
 
 
 def _apart(matchings: Matchings, duplicate_free: str | Iterable[str] | None) -> list[NDArray[np.int64]]:
