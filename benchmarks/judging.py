@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> None:
     done = {(line.shape, line.seed) for line in read(options.output)}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with options.output.open("a", encoding="utf-8") as file:
-        for shape, seed in ((shape, seed) for shape in options.shapes for seed in options.seeds):
+        for seed, shape in ((seed, shape) for seed in options.seeds for shape in options.shapes):
             if (shape, seed) in done:
                 continue
             signal.setitimer(signal.ITIMER_PROF, options.limit)
