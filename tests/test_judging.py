@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
 from stiefelsync import Matchings, datasets, io, judge, judging, score, synchronise
-from stiefelsync.errors import InputError
+from stiefelsync.errors import FormatError, InputError
 from stiefelsync.judging import judge_files, pairing_of, summary, told
 from stiefelsync.matching.records import Records
 from stiefelsync.sync.plausible import Plausible
@@ -211,3 +211,67 @@ def test_an_answer_about_other_objects_is_bad_input(folder):
 def test_images_without_a_report(folder):
     with pytest.raises(InputError, match="images are shown in the report"):
         judge_files(folder / "theirs.csv", folder / "matches.npz", images=folder)
+
+
+FORMATS = {
+    "npz": "a.npz", "csv": "a.csv", "tracks": "t.csv", "mat": "a.mat", "colmap": "a.db", "hloc": "a.h5",
+    "opensfm": "tracks.csv", "dd": "a.dd", "dataset": "a.dataset",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_answers_of_every_format(tmp_path, name: str, knowing):
+    """What a file of any format says of the points is judged alike."""
+    problem, truth = datasets.synthetic(12, 6, 0.8, 0.5, rng=1)
+    names = None if name == "dd" else [f"{i}.jpg" for i in range(6)]
+    at = np.random.default_rng(0).uniform(0, 640, (problem.n_points, 2))
+    named = Matchings.from_endpoints(problem.endpoints, problem.sizes, names=names, coordinates=at)
+    knowing(truth)
+    answer = synchronise(named, 12, method="kruskal")
+    io.write(named, tmp_path / "of.npz")
+    options = {"image_size": (640, 640)} if name == "opensfm" else {}
+    io.write(answer, tmp_path / FORMATS[name], name, **options)
+    found = judge_files(tmp_path / FORMATS[name], tmp_path / "of.npz")
+    assert found.wrong == judge(answer, named).wrong
+    assert found.pairs == judge(answer, named).pairs
+
+
+def test_answers_that_number_points_differently(knowing):
+    """A table of tracks without the points in none: positions tell which is which."""
+    problem, truth = datasets.synthetic(12, 6, 0.8, 0.5, rng=1)
+    at = np.random.default_rng(0).uniform(0, 640, (problem.n_points, 2))
+    problem = Matchings.from_endpoints(problem.endpoints, problem.sizes, coordinates=at)
+    knowing(truth)
+    order = np.concatenate(
+        [a + np.random.default_rng(a).permutation(b - a) for a, b in pairwise(problem.offsets.tolist())]
+    )
+    answer = synchronise(problem, 12, method="kruskal").labels
+    turned = Matchings.from_labels(answer[order], problem.sizes, coordinates=at[order])
+    given = Matchings.from_labels(answer, problem.sizes, coordinates=at)
+    assert judge(turned, problem).wrong == judge(given, problem).wrong
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_reconstructions_of_colmap(tmp_path, text: bool):
+    pycolmap = pytest.importorskip("pycolmap", reason="the reconstruction is made by pycolmap")
+    options = pycolmap.SyntheticDatasetOptions()
+    options.num_points3D, options.match_config = 60, pycolmap.SyntheticDatasetMatchConfig.EXHAUSTIVE
+    with pycolmap.Database.open(str(tmp_path / "database.db")) as database:
+        model = pycolmap.synthesize_dataset(options, database)
+    (tmp_path / "sparse").mkdir()
+    (model.write_text if text else model.write_binary)(str(tmp_path / "sparse"))
+    found = judge_files(tmp_path / "sparse", tmp_path / "database.db", report=tmp_path / "judge.html")
+    assert found.tracks == model.num_points3D()
+    assert found.points_in_tracks == sum(point.track.length() for point in model.points3D.values())
+    assert found.wrong.value < 0.02
+    assert found.conflicts == 0
+    # One that was cut short, and one of something else.
+    name = tmp_path / "sparse" / ("images.txt" if text else "images.bin")
+    whole = name.read_bytes()
+    name.write_bytes(whole[: len(whole) // 2 + 7])
+    with pytest.raises(FormatError, match=r"images"):
+        judge_files(tmp_path / "sparse", tmp_path / "database.db")
+    name.write_bytes(whole)
+    io.write(Matchings.from_labels([0, 0], [1, 1], names=["x", "y"]), tmp_path / "other.npz")
+    with pytest.raises(InputError, match="which the matches do not know"):
+        judge_files(tmp_path / "sparse", tmp_path / "other.npz")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted
+from stiefelsync.io.colmap.reconstruction import is_reconstruction, read_reconstruction
 from stiefelsync.io.dispatch import as_path, read, reader_of
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.route import share
@@ -21,6 +22,7 @@ from stiefelsync.matching.difference import difference, places
 from stiefelsync.matching.graph import components, conflicts, connected, numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
+from stiefelsync.matching.union import together
 from stiefelsync.registration.judgement import transitivity
 from stiefelsync.report.corrections import Checked
 from stiefelsync.report.page import check_page, render
@@ -357,10 +359,9 @@ def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
     does not have are left out, since nothing is known of them.
     """
     if answer.records is None or problem.records is None:
-        if answer.names == problem.names and np.array_equal(answer.sizes, problem.sizes):
+        if answer.names == problem.names and np.array_equal(answer.sizes, problem.sizes) and answer.coordinates is None:
             return answer
-        objects = places(problem, answer)[answer.pair_objects[answer.match_pairs]].reshape(-1, 2)
-        return Matchings.from_arrays(objects, answer.indices, problem.sizes)
+        return _by_object(answer, problem)
     number = {key: p for p, key in enumerate(problem.records.named())}
     place = np.array([number.get(key, -1) for key in answer.records.named()], dtype=np.int64)
     ends = place[answer.endpoints]
@@ -370,6 +371,27 @@ def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
         ends[problem.point_objects[ends[:, 0]] != problem.point_objects[ends[:, 1]]],
         problem.sizes, one_to_many="repair",
     )  # fmt: skip
+
+
+def _by_object(answer: Matchings, problem: Matchings) -> Matchings:
+    """Return the matches of an answer among the points of a problem, whose objects are told by name or number.
+
+    Points are told by number, or by position where both have positions and numbers differ; those
+    that the problem does not have are left out.
+    """
+    where = places(problem, answer)
+    within = np.arange(answer.n_points) - answer.offsets[answer.point_objects]
+    if answer.coordinates is not None and problem.coordinates is not None:
+        xy, known_xy = (np.asarray(one.coordinates, dtype=np.float64) for one in (answer, problem))
+        for i, there in enumerate(where.tolist()):
+            own, known = (
+                slice(int(one.offsets[o]), int(one.offsets[o + 1])) for one, o in ((answer, i), (problem, there))
+            )
+            called = there if problem.names is None else problem.names[there]
+            within[own] = together(known_xy[known], xy[own], called)[0]
+    held = within < problem.sizes[where[answer.point_objects]]
+    ends = (problem.offsets[where[answer.point_objects]] + within)[answer.endpoints]
+    return Matchings.from_endpoints(ends[held[answer.endpoints].all(axis=1)], problem.sizes)
 
 
 def _alone(labels: Ints) -> Ints:
@@ -518,7 +540,8 @@ def judge_files(
     Parameters
     ----------
     answer
-        Tracks, clusters, labels or matches, in any format that is read.
+        Tracks, clusters, labels or matches, in any format that is read; or the folder of a COLMAP
+        reconstruction, such as ``sparse/0``.
     of
         The matches that it was made from.
     against
@@ -552,10 +575,16 @@ def judge_files(
         check_page(page)
     elif images is not None:
         raise InputError("images are shown in the report, and none is wanted; name it with report=", setting="report")
-    readers = {name: reader_of(path, format if name == "of" else None, options) for name, path in paths.items()}
+    models = {name: path for name, path in paths.items() if name != "of" and is_reconstruction(path)}
+    readers = {
+        name: reader_of(path, format if name == "of" else None, options)
+        for name, path in paths.items()
+        if name not in models
+    }
     given = share(options, **{name: known.read_options for name, known in readers.items()})
-    read_from = {name: read(path, readers[name].name, **given[name]) for name, path in paths.items()}
-    problem = read_from.pop("of")
+    read_from: dict[str, Any] = {name: read(paths[name], known.name, **given[name]) for name, known in readers.items()}
+    problem: Matchings = read_from.pop("of")
+    read_from |= {name: read_reconstruction(path, problem) for name, path in models.items()}
     photographs = readers["of"].photographs
     choice = choose_method(problem, "auto", method, {}, photographs=photographs)
     ours = synchronise(problem, method=choice.method, rng=rng, callback=callback)
@@ -568,7 +597,7 @@ def judge_files(
 
 
 def _page(
-    verdict: Verdict, problem: Matchings, answer: Matchings, paths: Mapping[str, Path], images: Path | None
+    verdict: Verdict, problem: Matchings, answer: Matchings | Ints, paths: Mapping[str, Path], images: Path | None
 ) -> str:
     """Return the page about a verdict: the usual one about what an answer changed, its worst tracks to be corrected."""
     pairing = pairing_of(answer, problem)

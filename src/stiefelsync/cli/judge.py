@@ -35,7 +35,9 @@ _BRIEF = ("wrong", "missing", "fscore", "against")
 def run(
     answer: Annotated[
         Path,
-        typer.Argument(metavar="ANSWER", help="Tracks, clusters, labels or matches of anyone.", show_default=False),
+        typer.Argument(
+            metavar="ANSWER", help="Tracks, clusters or matches of anyone, or COLMAP's sparse/0.", show_default=False
+        ),
     ],
     of: Annotated[Path, typer.Option("--of", help="The matches that the answer was made from.", show_default=False)],
     against: Annotated[Path | None, typer.Option("--against", help="Another answer to compare with.")] = None,

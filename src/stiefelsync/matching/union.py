@@ -12,7 +12,7 @@ from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.records import Records
 
-__all__ = ["union"]
+__all__ = ["together", "union"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -98,8 +98,6 @@ def _points(
     known = [np.empty((0, 2))] * len(names)
     located = all(one.coordinates is not None for one in problems)
     given = [None if one.coordinates is None else np.asarray(one.coordinates, dtype=np.float64) for one in problems]
-    extents = [np.nanmax(np.abs(xy), initial=0.0) for xy in given if xy is not None]
-    limit = SAME_NORMALISED if max(extents, default=0.0) <= 1 else SAME
     within = []
     for one, of, xy in zip(problems, objects, given, strict=True):
         inside = np.arange(one.n_points) - one.offsets[one.point_objects]
@@ -107,7 +105,7 @@ def _points(
             span = slice(int(one.offsets[i]), int(one.offsets[i + 1]))
             size = span.stop - span.start
             if located and xy is not None:
-                inside[span], known[there] = _together(known[there], xy[span], limit, names[there])
+                inside[span], known[there] = together(known[there], xy[span], names[there])
                 sizes[there] = len(known[there])
             else:
                 sizes[there] = max(sizes[there], size)
@@ -115,18 +113,29 @@ def _points(
     return within, sizes, np.concatenate(known) if located else None
 
 
-def _together(known: Floats, new: Floats, limit: float, name: object) -> tuple[Ints, Floats]:
+def together(known: Floats, new: Floats, name: object) -> tuple[Ints, Floats]:
     """Return which point of an object each of those of another file is, and the positions of all.
+
+    Parameters
+    ----------
+    known, new : (n, 2), (n', 2)
+        Positions. Where they agree number by number, points are told by their numbers.
+    name
+        Of the object, for the error if positions do not tell them either.
 
     Examples
     --------
     >>> known = np.array([[1.0, 1.0], [50.0, 1.0]])
-    >>> _together(known, np.array([[50.0, 1.0], [99.0, 1.0]]), 8.0, "a")[0].tolist()
+    >>> together(known, np.array([[50.0, 1.0], [99.0, 1.0]]), "a")[0].tolist()
     [1, 2]
     """
     both = min(len(known), len(new))
-    apart = np.abs(known[:both] - new[:both]).max(axis=1, initial=0.0) > limit
-    if not apart.any():
+    extents = [float(np.nanmax(np.abs(xy), initial=0.0)) for xy in (known, new)]
+    apart = np.abs(known[:both] - new[:both]).max(axis=1, initial=0.0) > (
+        SAME_NORMALISED if max(extents) <= 1 else SAME
+    )
+    # Positions of OpenSfM cannot be compared with pixels.
+    if not apart.any() or (extents[0] <= 1) != (extents[1] <= 1):
         return np.arange(len(new)), np.concatenate([known, new[len(known) :]])
     # Their numbers say nothing: whoever wrote the file counted only the points of tracks.
     key = {tuple(at): p for p, at in enumerate(known.round(DIGITS).tolist())}
