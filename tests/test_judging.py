@@ -74,6 +74,11 @@ def pairs_of(labels: np.ndarray) -> set[tuple[int, int]]:
     return {(a, b) for a, b in combinations(range(len(labels)), 2) if labels[a] == labels[b] >= 0}
 
 
+def places_of(problem: Matchings, listed: list[set[tuple[int, int]]]) -> list[set[tuple[int, int]]]:
+    """All pairs of points of every set of them."""
+    return [set(combinations(sorted(int(problem.offsets[i]) + p for i, p in at), 2)) for at in listed]
+
+
 def test_two_answers_differ_where_they_differ(knowing):
     problem, truth = datasets.synthetic(12, 6, 0.8, 0.5, rng=5)
     knowing(truth)
@@ -86,6 +91,13 @@ def test_two_answers_differ_where_they_differ(knowing):
     assert found.right_both.value == pytest.approx(len(one & two & true) / len(one & two))
     assert found.gain.value == pytest.approx(score(first, truth).fscore - score(second, truth).fscore)
     assert found.better == (found.gain.value > 0)
+    # Every pair that only one of them has lies in a place where they differ.
+    listed = [set(map(tuple, dispute.points)) for dispute in found.disputes]
+    assert len(set().union(*listed)) == sum(map(len, listed))
+    assert len(listed) == judging.WORST or one ^ two <= {pair for at in places_of(problem, listed) for pair in at}
+    for dispute, points in zip(found.disputes, places_of(problem, listed), strict=True):
+        wrong = [len((pairs ^ true) & points) for pairs in (one, two)]
+        assert dispute.support == (0.5 if wrong[0] == wrong[1] else float(wrong[0] < wrong[1]))
     # An answer that contradicts itself is compared by its matches.
     raw = judge(problem, problem, against=first).against
     given = pairing_of(problem, problem)

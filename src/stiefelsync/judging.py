@@ -34,13 +34,15 @@ from stiefelsync.sync.plausible import Plausible, plausible
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
-__all__ = ["Estimate", "Rivalry", "SuspectTrack", "Verdict", "judge", "judge_files", "summary", "told"]
+__all__ = ["Dispute", "Estimate", "Rivalry", "SuspectTrack", "Verdict", "judge", "judge_files", "summary", "told"]
 
 Ints = NDArray[np.int64]
 Name = str | os.PathLike[str]
 
 WORST = 20
 """Tracks that are told as the worst."""
+TOLD = 5
+"""Places where two answers differ that are told."""
 INTERVAL = 0.05, 0.95
 """Between these shares of the plausible labellings an interval lies."""
 
@@ -96,6 +98,33 @@ class SuspectTrack:
 
 
 @dataclass(frozen=True)
+class Dispute:
+    """Points that two answers group differently.
+
+    Attributes
+    ----------
+    points : (n, 2) of int
+        Object and point.
+    first, second
+        For every point the number of its part in either answer.
+    support
+        Share of the plausible labellings to which the first is closer here, in pairs of points; one
+        half of those as close.
+    """
+
+    points: tuple[tuple[int, int], ...]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    support: float
+
+    @property
+    def evidence(self) -> str:
+        """Who groups how, and whom the matches support."""
+        one, two = (" + ".join(map(str, sorted(np.bincount(x).tolist())[::-1])) for x in (self.first, self.second))
+        return f"{len(self.points)} points, here {one}, there {two}; here is right with probability {self.support:.2f}"
+
+
+@dataclass(frozen=True)
 class Rivalry:
     """Two answers to the same matches.
 
@@ -110,6 +139,8 @@ class Rivalry:
         as close.
     gain
         Fscore of the first less that of the second.
+    disputes
+        Where they differ most, by pairs of points.
     """
 
     only_first: int
@@ -120,6 +151,7 @@ class Rivalry:
     right_both: Estimate
     better: float
     gain: Estimate
+    disputes: tuple[Dispute, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -300,7 +332,7 @@ def judge(
         own_log_likelihood=drawn.log_likelihood(own.group),
         basis=drawn.basis,
         worst=_worst(tracks, matchings, drawn),
-        against=None if second is None else _rivalry(first, second, drawn),
+        against=None if second is None else _rivalry(first, second, problem=matchings, drawn=drawn),
     )
 
 
@@ -435,7 +467,7 @@ def _estimate(values: NDArray[np.float64], weight: NDArray[np.float64]) -> Estim
     return Estimate(float(values @ weight / weight.sum()), low, high)
 
 
-def _rivalry(first: Pairing, second: Pairing, drawn: Plausible) -> Rivalry:
+def _rivalry(first: Pairing, second: Pairing, *, problem: Matchings, drawn: Plausible) -> Rivalry:
     """Compare two answers pair by pair and as a whole."""
     both = Pairing(
         numbered(np.unique(first.group * (int(second.group.max()) + 1) + second.group, return_inverse=True)[1]),
@@ -451,7 +483,41 @@ def _rivalry(first: Pairing, second: Pairing, drawn: Plausible) -> Rivalry:
     gain = _scores(first, drawn)[:, 2] - _scores(second, drawn)[:, 2]
     better = float(((gain > 0) + 0.5 * (gain == 0)) @ drawn.weight / drawn.weight.sum())
     first_only, second_only, common = (int(n) for n in only)
-    return Rivalry(first_only, second_only, common, here, there, shared, better, _estimate(gain, drawn.weight))
+    gained = _estimate(gain, drawn.weight)
+    disputes = _disputes(_tracks(first), _tracks(second), problem, drawn)
+    return Rivalry(first_only, second_only, common, here, there, shared, better, gained, disputes)
+
+
+def _disputes(first: Ints, second: Ints, problem: Matchings, drawn: Plausible) -> tuple[Dispute, ...]:
+    """Return the smallest sets of points, closed under both groupings, that are grouped most differently."""
+    m = len(first)
+    # A group of the one and a group of the other that share a point lie in one region.
+    low = int(first.max(initial=-1)) + 1
+    region = connected(low + int(second.max(initial=-1)) + 1, np.stack([first, low + second], axis=1))[first]
+
+    def pairs(groups: Ints) -> Ints:
+        """Return the number of pairs of points of one group, by region."""
+        _, start, count = np.unique(groups, return_index=True, return_counts=True)
+        return np.bincount(region[start], count * (count - 1) // 2, m).astype(np.int64)
+
+    both = first * (int(second.max(initial=-1)) + 1) + second
+    differ = pairs(first) + pairs(second) - 2 * pairs(both)
+    worst = np.argsort(-differ, kind="stable")[:WORST]
+    worst = worst[differ[worst] > 0]
+    support, total = np.zeros(m), float(drawn.weight.sum())
+    for labels, weight in zip(drawn.labels, drawn.weight, strict=True):
+        # Pairs that a grouping and a labelling judge differently, but for those of the labelling alone.
+        width = int(labels.max(initial=-1)) + 1
+        one, two = (pairs(groups) - 2 * pairs(groups * width + labels) for groups in (first, second))
+        support += weight / total * ((one < two) + 0.5 * (one == two))
+    found = []
+    for r in worst.tolist():
+        points = np.flatnonzero(region == r)
+        owner = problem.point_objects[points]
+        at = np.stack([owner, points - problem.offsets[owner]], axis=1).tolist()
+        one, two = (numbered(groups[points]).tolist() for groups in (first, second))
+        found.append(Dispute(tuple((i, p) for i, p in at), tuple(one), tuple(two), float(support[r])))
+    return tuple(found)
 
 
 def _shared_further(first: Pairing, second: Pairing) -> Ints:
@@ -659,5 +725,7 @@ def told(verdict: Verdict) -> Mapping[str, str]:
             f"{number(one.only_second)} only there, {one.right_second.value:.1%} right; "
             f"this answer is the better one with probability {one.better:.2f}"
         )
+        for place, dispute in enumerate(one.disputes[:TOLD], start=1):
+            lines[f"differ {place}"] = dispute.evidence
     lines["basis"] = verdict.basis
     return lines

@@ -28,7 +28,7 @@ from stiefelsync.judging import WORST, judge_files, summary, told
 
 __all__ = ["run"]
 
-_BRIEF = ("wrong", "missing", "fscore", "against")
+_BRIEF = ("wrong", "missing", "fscore", "against", "differ")
 """What is told without --verbose."""
 
 
@@ -79,7 +79,7 @@ def run(
     elif not quiet:
         lines = told(verdict)
         if not verbose:
-            lines = {name: lines[name] for name in _BRIEF if name in lines}
+            lines = {name: line for name, line in lines.items() if name.startswith(_BRIEF)}
         show(facts(f"{answer} of {of}", {"verdict": summary(verdict), **lines}))
         for place, one in enumerate(verdict.worst[: WORST if verbose else 3], start=1):
             show(f"worst {place}: {len(one.points)} points, {one.evidence}")
