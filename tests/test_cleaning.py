@@ -138,5 +138,9 @@ def test_what_is_lost_is_said(tmp_path: Path) -> None:
     scene, _ = cameras(cameras=4, rng=0)
     io.write(scene, tmp_path / "scene.npz")
     done = clean(tmp_path / "scene.npz", tmp_path / "out.csv", method="union-find")
-    assert done.lost == ("A CSV file of matches holds no point coordinates.",)
+    assert done.lost == (
+        "A CSV file of matches holds no point coordinates.",
+        "A plain CSV file of matches tells of no points behind the last one matched: 6 points left out.",
+        "With plain=False it does, in lines before its header.",
+    )
     assert done.counts.after == io.read(done.output).n_matches

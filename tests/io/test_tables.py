@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 
 import numpy as np
 import pytest
 
-from stiefelsync import FormatError, InputError, Matchings, clean, datasets, io, synchronise
+from stiefelsync import FormatError, InputError, Matchings, __version__, clean, datasets, io, synchronise
 from stiefelsync.errors import MissingExtraError
 from stiefelsync.io.tables import files
 from stiefelsync.io.tables.files import Coded, header, read_columns, write_columns
@@ -253,6 +254,42 @@ def test_parquet_says_what_made_it(tmp_path):
     assert len(told["input"]["sha256"]) == 64
     clean(source, tmp_path / "again.parquet", rng=7, threshold=0.1)
     assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
+
+
+def said_by(path):
+    """Return what a file says of what made it."""
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return json.loads(str(arrays["made_by"]))
+    if path.suffix == ".mat":
+        return json.loads(pytest.importorskip("scipy.io").loadmat(path)["made_by"].item())
+    if path.suffix == ".h5":
+        with pytest.importorskip("h5py").File(path) as file:
+            return json.loads(file.attrs["made_by"])
+    inside = path / "labels.parquet" if path.is_dir() else path
+    return json.loads(parquet.read_schema(inside).metadata[b"stiefelsync"])
+
+
+@pytest.mark.parametrize("ending", ["npz", "mat", "h5", "dataset", "parquet"])
+def test_files_with_a_place_for_it_say_what_made_them(ending, tmp_path):
+    if ending == "h5":
+        pytest.importorskip("h5py")
+    problem, _ = datasets.synthetic(6, 4, 0.8, 0.2, rng=0)
+    io.write(problem, tmp_path / "a.npz")
+    clean(tmp_path / "a.npz", tmp_path / f"out.{ending}", method="tracks", neighbours=0, rng=3)
+    told = said_by(tmp_path / f"out.{ending}")
+    digest = hashlib.sha256((tmp_path / "a.npz").read_bytes()).hexdigest()
+    assert told.items() >= {
+        "program": "stiefelsync", "version": __version__, "method": "tracks", "options": {"neighbours": 0}, "seed": 3,
+        "input": {"name": "a.npz", "sha256": digest},
+    }.items()  # fmt: skip
+    io.write(synchronise(problem, method="tracks"), tmp_path / f"plain.{ending}")
+    told = said_by(tmp_path / f"plain.{ending}")
+    assert {name: told[name] for name in ("program", "version", "method")} == {
+        "program": "stiefelsync", "version": __version__, "method": "tracks",
+    }  # fmt: skip
+    assert "options" not in told
+    assert io.read(tmp_path / f"plain.{ending}").n_matches
 
 
 def test_clean_says_why_it_chose(tmp_path):

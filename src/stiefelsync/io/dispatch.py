@@ -12,6 +12,7 @@ from stiefelsync.errors import FormatError, InputError, StiefelSyncError, unknow
 from stiefelsync.io.base import FORMATS, Content, Format, Written
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.limits import guarded, regular
+from stiefelsync.io.provenance import made_by
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.result import Synchronisation
 
@@ -247,7 +248,7 @@ def _content(result: Matchings | Synchronisation, add: bool) -> Content:
         return Content(result, add=add)
     if not isinstance(result, Synchronisation):
         raise InputError(f"only Matchings or a Synchronisation can be written, got {type(result).__name__}")
-    matchings = result.matchings() if add else result.input.keep(result.kept)
+    matchings, told = result.matchings() if add else result.input.keep(result.kept), made_by(result.method)
     if not result.consistent:
-        return Content(matchings, None, add)
-    return Content(matchings, result.labels, add, confidence=lambda: result.point_confidence)
+        return Content(matchings, None, add, provenance=told)
+    return Content(matchings, result.labels, add, provenance=told, confidence=lambda: result.point_confidence)

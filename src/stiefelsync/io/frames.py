@@ -19,6 +19,7 @@ from stiefelsync.errors import FormatError, InputError, counted, unknown_name
 from stiefelsync.io.base import MOST_MATCHES, Content, Format, consistent_labels, follows, head, losses, register
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.io.pixels import shifted
+from stiefelsync.io.provenance import MADE_BY, as_text
 from stiefelsync.io.windows import in_window
 from stiefelsync.matching.matchings import Matchings
 
@@ -149,6 +150,8 @@ def write(content: Content, path: Path, *, like: Path | None) -> None:
     arrays: dict[str, Any] = {"tracks": xy, "visibility": seen, "origin": np.array("corner")}
     if matchings.names is not None:
         arrays["names"] = np.array(matchings.names, dtype=np.str_)
+    if content.provenance is not None:
+        arrays[MADE_BY] = np.array(as_text(content.provenance))
     with path.open("wb") as file:
         np.savez_compressed(file, **arrays)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError, InputError, counted
 from stiefelsync.io.base import Content, Format, Written, losses, names_of, register
 from stiefelsync.io.hdf5 import Datasets, edited, is_hdf5, opened
+from stiefelsync.io.provenance import MADE_BY, as_text
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
@@ -208,11 +209,19 @@ def write(content: Content, path: Path, *, like: Path | None, features: str | Pa
         if not np.array_equal(contents.sizes, content.matchings.sizes):
             raise InputError(f"these matches are not about the keypoints of {like}; pass the same features= as before")
         with edited(path, like) as file:
+            _sign(file, content)
             return _filter(file, contents, content)
     with edited(path) as file:
+        _sign(file, content)
         names = _escaped(names_of(content.matchings, numbered="{:06}"))
         _create(file, list(names), content.matchings, set())
     return None
+
+
+def _sign(file: Any, content: Content) -> None:
+    """Say in an attribute of the file what made it."""
+    if content.provenance is not None:
+        file.attrs[MADE_BY] = as_text(content.provenance)
 
 
 def _known(matchings: Matchings) -> dict[str, NDArray[Any]] | None:

@@ -15,6 +15,7 @@ from stiefelsync.errors import FormatError
 from stiefelsync.io.base import Content, Format, head, register
 from stiefelsync.io.limits import shown
 from stiefelsync.io.matlab import load
+from stiefelsync.io.provenance import MADE_BY, as_text
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
@@ -107,6 +108,8 @@ def write(content: Content, path: Path, *, like: Path | None) -> None:
         variables["names"] = np.array(matchings.names, dtype=object)
     if matchings.coordinates is not None:
         variables["coordinates"] = matchings.coordinates
+    if content.provenance is not None:
+        variables[MADE_BY] = as_text(content.provenance)
     with path.open("wb") as file:
         scipy_io.savemat(file, variables, do_compression=True, oned_as="column")
 

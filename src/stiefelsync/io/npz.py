@@ -15,6 +15,7 @@ from stiefelsync.io.dispatch import as_path
 from stiefelsync.io.frames import sniff as holds_frames
 from stiefelsync.io.limits import as_integers, check_points, guarded, shown
 from stiefelsync.io.npz_arrays import load
+from stiefelsync.io.provenance import MADE_BY, as_text
 from stiefelsync.io.sparse_arrays import from_parts
 from stiefelsync.matching._canonical import OneToMany, check_sizes
 from stiefelsync.matching.matchings import Matchings
@@ -116,6 +117,7 @@ def write(content: Content, path: Path, *, like: Path | None, truth: Labels | No
         "coordinates": matchings.coordinates,
         "labels": content.labels,
         "confidence": None if content.confidence is None else content.confidence(),
+        MADE_BY: None if content.provenance is None else np.array(as_text(content.provenance)),
         "truth": None if truth is None else _checked(truth, matchings.n_points),
     }
     with path.open("wb") as file:

@@ -9,7 +9,7 @@ another: `x`, `y`. ``labels.parquet`` has the column `label`, -1 = unmatched, in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from stiefelsync.errors import FormatError, InputError, MissingExtraError
 from stiefelsync.io.base import Content, Format, Labels, register
 from stiefelsync.io.limits import as_integers, check_bytes, check_points, regular
 from stiefelsync.io.parquet_pages import weigh
+from stiefelsync.io.provenance import as_text
+from stiefelsync.io.tables.files import PROVENANCE
 from stiefelsync.matching._canonical import OneToMany
 from stiefelsync.matching.matchings import Matchings
 
@@ -369,13 +371,16 @@ def write(content: Content, path: Path, *, like: Path | None) -> None:
     piece = Piece(matchings.pair_objects, np.diff(matchings.pair_start), matchings.indices, matchings.weights)
     write_pieces(path, matchings.sizes, [piece], names=matchings.names, coordinates=matchings.coordinates)
     if content.labels is not None:
-        write_labels(content.labels, path / LABELS)
+        write_labels(content.labels, path / LABELS, content.provenance)
 
 
-def write_labels(labels: Labels, path: Path) -> None:
-    """Write labels, shape (m,), as a Parquet file."""
+def write_labels(labels: Labels, path: Path, provenance: Mapping[str, Any] | None = None) -> None:
+    """Write labels, shape (m,), as a Parquet file that may say what made them."""
     pa, pq = _arrow()
-    pq.write_table(pa.table({"label": labels}), path, compression="lz4", row_group_size=8 * _ROWS_PER_GROUP)
+    table = pa.table({"label": labels})
+    if provenance is not None:
+        table = table.replace_schema_metadata({PROVENANCE: as_text(provenance).encode()})
+    pq.write_table(table, path, compression="lz4", row_group_size=8 * _ROWS_PER_GROUP)
 
 
 def read_labels(path: str | Path) -> Labels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any
 
 from stiefelsync._version import __version__
 
-__all__ = ["made_by"]
+__all__ = ["MADE_BY", "as_text", "made_by"]
+
+MADE_BY = "made_by"
+"""Name of the text in files of NumPy, MATLAB and HDF5."""
 
 
 def made_by(
@@ -21,7 +25,7 @@ def made_by(
     Parameters
     ----------
     options
-        Those that were given; what has no plain text is given by its type.
+        Those that were given; what has no plain text is given by its type. None: nobody knows.
     seed
         A whole number; whatever else draws cannot be told.
     source
@@ -33,13 +37,25 @@ def made_by(
     {'threshold': 0.3}
     """
     told: dict[str, Any] = {"program": "stiefelsync", "version": __version__, "method": method}
-    told["options"] = {name: _plain(value) for name, value in sorted((options or {}).items())}
-    if seed is None or isinstance(seed, Integral):
-        told["seed"] = 0 if seed is None else int(seed)
+    if options is not None:
+        told["options"] = {name: _plain(value) for name, value in sorted(options.items())}
+    if isinstance(seed, Integral):
+        told["seed"] = int(seed)
     if source is not None and source.is_file():
         with source.open("rb") as file:
             told["input"] = {"name": source.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
     return told
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Return it as one line of JSON, for files with a place for a text.
+
+    Examples
+    --------
+    >>> as_text({"method": "tracks"})
+    '{"method": "tracks"}'
+    """
+    return json.dumps(told, sort_keys=True)
 
 
 def _plain(value: Any) -> Any:

@@ -24,8 +24,8 @@ from stiefelsync.io.limits import check_bytes, lines, real, regular, shown
 from stiefelsync.io.parquet_pages import weigh
 
 __all__ = [
-    "DELIMITERS", "PARQUET", "Coded", "Contents", "Header", "bad_row", "column_names", "contents", "header",
-    "read_arrow", "read_columns", "read_quickly", "read_typed", "write_columns", "write_parts",
+    "DELIMITERS", "PARQUET", "PROVENANCE", "Coded", "Contents", "Header", "bad_row", "column_names", "contents",
+    "header", "read_arrow", "read_columns", "read_quickly", "read_typed", "write_columns", "write_parts",
 ]  # fmt: skip
 
 DELIMITERS = ("\t", ";", ",")
