@@ -17,7 +17,7 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
-from fuzz import calls, structures
+from fuzz import calls, days, structures
 from stiefelsync import Matchings, io
 from tests.io.colmap_schemas import build
 
@@ -49,6 +49,8 @@ class Target:
         ``damage(seed, rng, other)`` damages a file by its structure, instead of `unpack` and bytes anywhere.
     make
         ``make(number)`` makes a case of nothing but its number, instead of all that.
+    read
+        ``read(path)`` reads a case, where that is not what :func:`stiefelsync.io.read` is for.
     outcome
         ``outcome(path)`` does with a case what there is to do, where that is not to read it.
     """
@@ -62,6 +64,7 @@ class Target:
     place: Callable[[Path, bytes], object] = Path.write_bytes
     damage: Callable[[bytes, random.Random, bytes], bytes] | None = None
     make: Callable[[int], bytes] | None = None
+    read: Callable[[Path], object] | None = None
     outcome: Callable[[Path], str] | None = None
 
 
@@ -235,6 +238,24 @@ TARGETS: dict[str, Target] = {
     "chunks": Target(".h5", _hloc, damage=structures.chunks),
     "columns": Target(".dataset", _tables, place=_place_table, damage=structures.columns),
     "tables": Target(".parquet", _written("csv", ".parquet"), damage=structures.table),
+    "suite2p": Target(
+        ".session",
+        days.part_seeds(days.suite2p_folder),
+        place=days.place_part(days.suite2p_folder),
+        words=days.PICKLE_WORDS,
+        read=days.session,
+    ),
+    "caiman": Target(".hdf5", days.caiman_seeds, read=days.session),
+    "cellreg": Target(".mat", days.cellreg_seeds, read=days.session),
+    "masks": Target(".npy", days.mask_seeds, words=(b"'<i8'", b"'|O'", b"(99999999999,)"), read=days.session),
+    "unitmatch": Target(
+        ".units",
+        days.part_seeds(days.unitmatch_folder),
+        place=days.place_part(days.unitmatch_folder),
+        words=(*TABLE, *days.PICKLE_WORDS),
+        read=days.units,
+    ),
+    "scores": Target(".npz", days.score_seeds, unpack=_members, pack=_archive, words=(b"'|O'",), read=days.as_units),
     "calls": Target(".txt", lambda _: [], make=lambda number: str(number).encode(), outcome=calls.outcome),
 }  # fmt: skip
 # Targets that are named for what is damaged, and the format that reads it.

@@ -13,9 +13,11 @@ from scipy import sparse
 from stiefelsync._border import typed
 from stiefelsync.errors import InputError
 
-__all__ = ["Session"]
+__all__ = ["Session", "single"]
 
 Floats = NDArray[np.float64]
+
+LARGEST = 1e15  # weight of a pixel, so that the squares of single precision stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +65,16 @@ class Session:
     @typed
     def __post_init__(self) -> None:
         height, width = self.shape
-        prints = sparse.csr_array(self.footprints).astype(np.float32)
-        prints.sum_duplicates()
+        with np.errstate(over="ignore"):  # infinite is refused below
+            prints = sparse.csr_array(self.footprints).astype(np.float32)
+            prints.sum_duplicates()
         if prints.shape != (len(self.numbers), height * width):
             raise InputError(
                 f"session {self.name!r}: footprints of shape {prints.shape} do not fit "
                 f"{len(self.numbers)} cells in an image of {height} × {width} pixels"
             )
-        if not np.isfinite(prints.data).all() or (prints.data < 0).any():
-            raise InputError(f"session {self.name!r}: the pixels of a cell must be numbers, 0 or more")
+        if not (prints.data <= LARGEST).all() or (prints.data < 0).any():
+            raise InputError(f"session {self.name!r}: the pixels of a cell must be numbers from 0 to {LARGEST:g}")
         prints.eliminate_zeros()
         if self.image is not None and self.image.shape != self.shape:
             raise InputError(f"session {self.name!r}: its image is not of {height} × {width} pixels")
@@ -111,15 +114,13 @@ class Session:
         """
         masks = np.asarray(masks)
         if masks.ndim == 2:
-            numbers, cells = np.unique(masks, return_inverse=True)
             pixels = np.flatnonzero(masks)
-            first = int(np.searchsorted(numbers, 0)), int(np.searchsorted(numbers, 1))
-            if first[0]:
+            numbers, cells = np.unique(masks.ravel()[pixels], return_inverse=True)
+            if len(numbers) and numbers[0] < 0:
                 raise InputError(f"session {name!r}: labels of cells must be 0 (none) or more")
-            kept = cells.ravel()[pixels] - (first[1] - first[0])
             base = {"base": 1, "total": int(numbers.max(initial=0))}
             return cls.from_pixels(
-                name, (masks.shape[0], masks.shape[1]), kept, pixels, numbers=numbers[first[1] :], **(base | more)
+                name, (masks.shape[0], masks.shape[1]), cells, pixels, numbers=numbers, **(base | more)
             )
         if masks.ndim != 3:
             raise InputError(f"session {name!r}: masks have 2 or 3 axes, got {masks.ndim}")
@@ -168,3 +169,15 @@ class Session:
         peak = np.repeat(top, np.diff(prints.indptr)[np.diff(prints.indptr) > 0])
         area = np.bincount(self.owner[prints.data >= 0.2 * peak], minlength=len(self))
         return float(2 * np.sqrt(np.median(area[area > 0]) / np.pi))
+
+
+def single(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return numbers in single precision, infinite where they are too large for it.
+
+    Examples
+    --------
+    >>> single(np.array([1.0, 1e300])).tolist()
+    [1.0, inf]
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(values, dtype=np.float32)

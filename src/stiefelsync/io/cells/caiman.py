@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stiefelsync.errors import FormatError
 from stiefelsync.io.hdf5 import Datasets, opened
 from stiefelsync.io.sparse_arrays import from_parts
-from stiefelsync.registration.session import Session
+from stiefelsync.registration.session import Session, single
 
 __all__ = ["read"]
 
@@ -49,7 +49,7 @@ def read(path: Path, name: str, *, iscell: bool = True) -> Session:
     row, cell = A.row.astype(np.int64), place[A.col]
     inside = (cell >= 0) & (A.data > 0)
     y, x = row[inside] % height, row[inside] // height
-    mean = image.astype(np.float32) if image is not None and image.shape == (height, width) else None
+    mean = single(image) if image is not None and image.shape == (height, width) else None
     return Session.from_pixels(
         name, (height, width), cell[inside], y * width + x, A.data[inside], numbers=kept, total=n, image=mean,
         source="caiman",

@@ -23,7 +23,7 @@ from stiefelsync.io.base import head
 from stiefelsync.io.hdf5 import Datasets, opened
 from stiefelsync.io.limits import check_bytes, regular
 from stiefelsync.io.sparse_arrays import from_parts
-from stiefelsync.registration.session import Session
+from stiefelsync.registration.session import Session, single
 
 __all__ = ["is_mat", "is_newer", "read"]
 
@@ -157,7 +157,7 @@ def _nonzero(
         kept += len(here)
         check_bytes(kept * KEPT, path, "its footprints")
         places.append(here + begin)
-        values.append(piece[here].astype(np.float32))
+        values.append(single(piece[here]))
         begin += len(piece)
     none = np.empty(0, dtype=np.int64)
     return np.concatenate([*places, none]), np.concatenate([*values, none.astype(np.float32)])
@@ -178,7 +178,7 @@ def _cells(cells: Any, path: Path) -> Found:
     cell = np.repeat(np.arange(len(parts)), [p.nnz for p in parts])
     y, x, value = (np.concatenate([getattr(p, of) for p in parts]) for of in ("row", "col", "data"))
     _shape([len(parts), *shape], path)
-    return (len(parts), *shape), (cell, y.astype(np.int64), x.astype(np.int64), value.astype(np.float32))
+    return (len(parts), *shape), (cell, y.astype(np.int64), x.astype(np.int64), single(value))
 
 
 def _newer(path: Path) -> Found:
@@ -213,7 +213,7 @@ def _slabs(item: Any, shape: tuple[int, int, int], path: Path) -> Any:
         x, y, cell = np.nonzero(block)
         kept += len(x)
         check_bytes(kept * KEPT, path, "its footprints")
-        new: tuple[NDArray[Any], ...] = cell, y, x + begin, block[x, y, cell].astype(np.float32)
+        new: tuple[NDArray[Any], ...] = cell, y, x + begin, single(block[x, y, cell])
         for part, values in zip(found, new, strict=True):
             part.append(values)
     return tuple(np.concatenate([*part, np.empty(0, dtype=np.int64)]) for part in found)

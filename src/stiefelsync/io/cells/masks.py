@@ -20,7 +20,8 @@ __all__ = ["is_masks", "read"]
 
 NAMES = ("labels", "masks", "footprints")
 TIFF = (b"II*\0", b"MM\0*")
-MOST_PIXELS = 2**30  # of all pages
+# Pixels of all pages of a TIFF image, or for every byte of its file: masks are nearly all zeros and shrink so far.
+MOST_PIXELS, EXPANSION = 2**24, 2000
 
 
 def is_masks(path: Path) -> bool:
@@ -69,8 +70,9 @@ def _tiff(path: Path) -> NDArray[Any]:
         warnings.simplefilter("ignore")  # of odd tags
         try:
             with Image.open(regular(path), formats=["TIFF"]) as image:
-                if image.width * image.height * getattr(image, "n_frames", 1) > MOST_PIXELS:
-                    raise FormatError(f"{path} is too large for an image of labels")
+                pixels = image.width * image.height * getattr(image, "n_frames", 1)
+                if pixels > max(MOST_PIXELS, EXPANSION * path.stat().st_size):
+                    raise FormatError(f"{path} tells of {pixels:,} pixels, which a file of its size does not hold")
                 pages = [np.array(page) for page in ImageSequence.Iterator(image)]
         except FormatError:
             raise

@@ -27,6 +27,7 @@ __all__ = ["as_array", "is_npy", "read_npy", "read_objects"]
 _NUMBERS = re.compile(r"b1|[iu][1248]|f[248]|[US][0-9]{1,6}")
 _ORDERS: dict[Any, Literal["<", ">", "="]] = {"<": "<", ">": ">", "=": "=", "|": "="}
 MAGIC = b"\x93NUMPY"
+HEAD = 2**16  # bytes that the head of an NPY file may take; NumPy itself reads 10,000
 DEEPEST = 4  # axes of an array
 
 
@@ -153,11 +154,11 @@ def is_npy(path: Path) -> bool:
 def read_objects(data: bytes, path: Path) -> Any:
     """Return what a pickle holds; arrays in it stay as they are until :func:`as_array` asks for them."""
     try:
-        for operation, argument, _ in pickletools.genops(data):
-            if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > len(data):
-                raise ValueError("it numbers more objects than it can hold")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd escapes in texts
+            for operation, argument, _ in pickletools.genops(data):
+                if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > len(data):
+                    raise ValueError("it numbers more objects than it can hold")
             return _Reader(BytesIO(data), encoding="latin1").load()
     except MemoryError:
         raise
@@ -183,14 +184,16 @@ def read_npy(path: Path) -> Any:
     """Return the array of an NPY file; of one with objects an array of these, or the object where it has no axes."""
     size = regular(path).stat().st_size
     with path.open("rb") as file:
+        begin = BytesIO(file.read(HEAD))  # a head may claim any length, which is not to be taken from the file
         try:
-            version = npy.read_magic(file)
+            version = npy.read_magic(begin)
             reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # "created on Python 2"
-                shape, fortran, dtype = reader(file)
+                warnings.simplefilter("ignore")  # "created on Python 2", and odd escapes
+                shape, fortran, dtype = reader(begin)
         except (ValueError, SyntaxError) as error:
             raise FormatError(f"{path} is not an NPY file ({error})") from None
+        file.seek(begin.tell())
         if dtype.hasobject:
             if dtype != np.dtype(object):
                 raise FormatError(f"{path} holds records of objects, which are not expected")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.cells.objects import as_array, read_npy
-from stiefelsync.registration.session import Session
+from stiefelsync.registration.session import Session, single
 
 __all__ = ["find_planes", "name_of", "read_plane"]
 
@@ -132,7 +132,7 @@ def _about(plane: Path) -> tuple[NDArray[np.float32] | None, tuple[int, int] | N
             continue
         if image is None and "meanImg" in about:
             mean = as_array(about["meanImg"], path)
-            image = mean.astype(np.float32) if mean.ndim == 2 and mean.dtype.kind in "fiu" else None
+            image = single(mean) if mean.ndim == 2 and mean.dtype.kind in "fiu" else None
         sides = about.get("Ly"), about.get("Lx")
         if shape is None and all(isinstance(side, int | np.integer) and side > 0 for side in sides):
             shape = int(sides[0]), int(sides[1])  # type: ignore[arg-type]
