@@ -137,6 +137,35 @@ def test_arrays_of_every_protocol_are_equal_to_numpys(tmp_path, protocol):
     assert as_array(found[1]["e"], path).tolist() == ["aé", "b"]
 
 
+@pytest.mark.parametrize("head", [b"\x93NUMPY\x02\x00\xff\xff\xff\x7f", b"\x93NUMPY\x12\x34\xa0\x1b\xf1\xf2"])
+def test_heads_that_claim_gigabytes_are_refused(tmp_path, head):
+    (tmp_path / "a.npy").write_bytes(head + b"{'descr'")
+    with pytest.raises(FormatError, match="not an NPY file"):
+        read_npy(tmp_path / "a.npy")
+
+
+def test_numbers_beyond_single_precision_are_refused(tmp_path):
+    for ending in ("npy", "mat"):
+        masks = footprints()
+        masks[0, masks[0] > 0] = 1e300
+        path = tmp_path / f"a.{ending}"
+        if ending == "npy":
+            np.save(path, masks)
+        else:
+            scipy_io.savemat(path, {"a": masks})
+        with pytest.raises(InputError, match="numbers"):
+            read_sessions([path])
+
+
+def test_an_image_larger_than_its_file_is_refused(tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.zeros((90, 90), dtype=np.uint8)).save(tmp_path / "a.tif", compression="tiff_deflate")
+    monkeypatch.setattr("stiefelsync.io.cells.masks.MOST_PIXELS", 8000)
+    monkeypatch.setattr("stiefelsync.io.cells.masks.EXPANSION", 1)
+    with pytest.raises(FormatError, match="8,100 pixels"):
+        read_sessions([tmp_path / "a.tif"])
+
+
 def footprints(n=5, height=20, width=24, seed=0):
     rng = np.random.default_rng(seed)
     masks = np.zeros((n, height, width))
@@ -346,6 +375,8 @@ def test_tables_never_replace_files_unasked(tmp_path, small):
     with pytest.raises(InputError, match="there already"):
         write_table(small, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "precious"
+    with pytest.raises(InputError, match=r"ends in .parquet, but tables of the format cells in .csv"):
+        write_table(small, tmp_path / "b.parquet", "cells")
     with pytest.raises(InputError, match="unknown format of tables 'matlab'"):
         write_table(small, tmp_path / "b.csv", "matlab")
 

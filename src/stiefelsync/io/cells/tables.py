@@ -166,6 +166,9 @@ def table_format(path: Path, name: str | None = None, *, units: bool = False) ->
     if name is not None:
         if name not in TABLES:
             raise unknown_name("format of tables", name, TABLES)
+        suffix, own = path.suffix.lower(), TABLES[name].suffix
+        if suffix != own and suffix in {known.suffix for known in _KNOWN}:
+            raise InputError(f"{path} ends in {suffix}, but tables of the format {name} in {own}", setting="to")
         return TABLES[name]
     if units and path.suffix.lower() == ".csv":
         return TABLES["units"]
