@@ -1,18 +1,18 @@
 """How well the confidence of places keeps what it promises, by tenths, and how its coefficients are fitted.
 
-    python -m benchmarks.place_confidence            # the tables of docs/evidence/sessions.md, seeds 1000 to 1004
+    python -m benchmarks.place_confidence            # the tables of docs/evidence/sessions.md, seeds 3000 to 3004
     python -m benchmarks.place_confidence --fit      # the coefficients in stiefelsync.registration.confidence
 
 Fitted on simulated days and recordings of seeds 300 to 311, of three difficulties, several lengths and two sizes, by
-logistic regression with a small ridge; every problem counts the same. Cells are fitted twice: on the answers that are
+logistic regression with a small ridge; every problem counts the same. It is fitted twice: on the answers that are
 weighed, and then with what the weighing makes of them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,23 @@ from stiefelsync.datasets.imaging import DIFFICULTIES
 from stiefelsync.datasets.spikes import UNIT_DIFFICULTIES
 from stiefelsync.following import follow_sessions, follow_units
 from stiefelsync.io.cells import units_of
-from stiefelsync.registration import Candidates, confidences, greedy, weighed
-from stiefelsync.registration.confidence import LOG_ODDS, evidence
+from stiefelsync.registration import Candidates, confidences, exchanged, greedy, weighed
+from stiefelsync.registration.confidence import LOG_ODDS, Kind, evidence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Drawn = tuple[str, Candidates, Ints, list[Ints]]
+Problem = tuple[int, int, str, int]
 
 FIT_SEEDS = range(300, 312)
+FIT_CELLS: list[Problem] = [
+    (days, count, difficulty, FIT_SEEDS[(5 * number + number % 2) % len(FIT_SEEDS)])
+    for number, (days, count, difficulty, _) in enumerate(
+        product((3, 4, 5, 6, 8, 12, 16), (150, 280), DIFFICULTIES, range(2))
+    )
+]
+FIT_UNITS: list[Problem] = list(product((3, 4, 6, 10), (40, 80), UNIT_DIFFICULTIES, FIT_SEEDS[:6]))
+ROUNDS = 2  # of fitting what is weighed by what was fitted
 RIDGE = 1e-3
 FEWEST = 30  # places of a tenth that are told of
 
@@ -46,40 +55,29 @@ def right_places(labels: Ints, truth: Ints) -> NDArray[np.bool_]:
     return right
 
 
-def cells(seeds: Any, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[Drawn]:
-    """Yield difficulty, candidates, truth, and answers: that of a method, the greedy one, and what comes of both."""
-    seeds = list(seeds)
-    turn = 0
-    for days in lengths:
-        for count in sizes:
-            for difficulty in DIFFICULTIES:
-                for seed in seeds if len(seeds) < 10 else (seeds[turn % 12], seeds[(turn + 5) % 12]):
-                    side = round(512 * (count / 280) ** 0.5)
-                    drawn, truth = datasets.sessions(days, count, difficulty=difficulty, shape=(side, side), rng=seed)
-                    found = follow_sessions([drawn], method="tracks").parts[0]
-                    greedily = greedy(found.candidates)
-                    both = weighed(found.candidates, [found.labels, greedily])
-                    yield difficulty, found.candidates, truth, [found.labels, greedily, both]
-                turn += 1
+def cells(problems: Iterable[Problem]) -> Iterator[Drawn]:
+    """Yield difficulty, candidates, truth, and the two answers that are weighed."""
+    for days, count, difficulty, seed in problems:
+        side = round(512 * (count / 280) ** 0.5)
+        drawn, truth = datasets.sessions(days, count, difficulty=difficulty, shape=(side, side), rng=seed)
+        found = follow_sessions([drawn], method="tracks").parts[0]
+        yield difficulty, found.candidates, truth, [found.labels, greedy(found.candidates)]
 
 
-def units(seeds: Any, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[Drawn]:
-    """Yield difficulty, candidates, truth and the answer."""
-    for recordings in lengths:
-        for count in sizes:
-            for difficulty in UNIT_DIFFICULTIES:
-                for seed in seeds:
-                    p, recording, truth = datasets.units(recordings, count, difficulty=difficulty, rng=seed)
-                    found = follow_units(units_of(p, recording)).parts[0]
-                    yield difficulty, found.candidates, truth, [found.labels]
+def units(problems: Iterable[Problem]) -> Iterator[Drawn]:
+    """Yield the same of units."""
+    for recordings, count, difficulty, seed in problems:
+        p, recording, truth = datasets.units(recordings, count, difficulty=difficulty, rng=seed)
+        found = follow_units(units_of(p, recording), method="tracks").parts[0]
+        yield difficulty, found.candidates, truth, [found.labels, greedy(found.candidates)]
 
 
-def fitted(drawn: list[Drawn], kind: Literal["cells", "units"], answers: slice) -> dict[str, float]:
+def fitted(drawn: list[Drawn]) -> dict[str, float]:
     """Return coefficients, by logistic regression."""
     names = list(evidence(drawn[0][1], drawn[0][3][0]).terms)
     rows, right, weight = [], [], []
     for _, candidates, truth, labellings in drawn:
-        for labels in labellings[answers]:
+        for labels in labellings:
             placed, terms = evidence(candidates, labels)
             rows.append(np.stack([terms[name][placed] for name in names], axis=1))
             right.append(right_places(labels, truth)[placed])
@@ -100,14 +98,24 @@ def fitted(drawn: list[Drawn], kind: Literal["cells", "units"], answers: slice) 
     return {name: round(float(value), 3) for name, value in zip(names, coefficients, strict=True)}
 
 
+def _both(candidates: Candidates, two: list[Ints], kind: Kind) -> Ints:
+    """Return what comes of the two answers."""
+    return exchanged(candidates, weighed(candidates, two, kind=kind))
+
+
 def fit() -> None:
     """Fit and print all coefficients."""
-    for answers in (slice(0, 2), slice(0, 3)):
-        drawn = list(cells(FIT_SEEDS, (4, 7, 12), (150, 280)))
-        LOG_ODDS["cells"] = fitted(drawn, "cells", answers)
-    LOG_ODDS["units"] = fitted(list(units(FIT_SEEDS, (4, 6, 10), (40, 80))), "units", slice(0, 1))
-    for kind, coefficients in LOG_ODDS.items():
-        print(kind, *(f"  {name!r}: {value}," for name, value in coefficients.items()), sep="\n")
+    both: dict[Kind, list[Drawn]] = {"cells": list(cells(FIT_CELLS)), "units": list(units(FIT_UNITS))}
+    for kind, drawn in both.items():
+        LOG_ODDS[kind] = fitted(drawn)
+        for _ in range(ROUNDS):
+            LOG_ODDS[kind] = fitted(
+                [
+                    (d, found, truth, [*two, exchanged(found, weighed(found, two, kind=kind))])
+                    for d, found, truth, two in drawn
+                ]
+            )
+        print(kind, *(f"  {name!r}: {value}," for name, value in LOG_ODDS[kind].items()), sep="\n")
 
 
 def by_tenths(promised: Floats, right: NDArray[np.bool_]) -> list[str]:
@@ -121,13 +129,13 @@ def by_tenths(promised: Floats, right: NDArray[np.bool_]) -> list[str]:
     return told
 
 
-def table(drawn: list[Drawn], kind: Literal["cells", "units"]) -> str:
+def table(drawn: Iterable[Drawn], kind: Kind) -> str:
     """Return what was promised and what is real, by tenths and difficulty, as a table of Markdown."""
     tenths = [f".{t}–{f'.{t + 1}' if t < 9 else '1'}" for t in range(10)]
     rows = ["| | " + " | ".join(tenths) + " |", "|---" * 11 + "|"]
     sets = {}
-    for difficulty, candidates, truth, labellings in drawn:
-        labels = labellings[-1]
+    for difficulty, candidates, truth, answers in drawn:
+        labels = _both(candidates, answers, kind)
         promised = confidences(candidates, labels, kind=kind).places
         known = np.isfinite(promised)
         pair = promised[known], right_places(labels, truth)[known]
@@ -142,19 +150,17 @@ def table(drawn: list[Drawn], kind: Literal["cells", "units"]) -> str:
 def main() -> None:
     """Fit, or measure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1000, 1005)))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(3000, 3005)))
     parser.add_argument("--fit", action="store_true", help="Fit the coefficients instead.")
     given = parser.parse_args()
     if given.fit:
         fit()
         return
-    print(
-        "cells, 12 days of 280: promised / real (places)",
-        table(list(cells(given.seeds, (12,), (280,))), "cells"),
-        sep="\n\n",
-    )
-    print("\ncells, 5 days of 280", table(list(cells(given.seeds, (5,), (280,))), "cells"), sep="\n\n")
-    print("\nunits, 6 recordings of 80", table(list(units(given.seeds, (6,), (80,))), "units"), sep="\n\n")
+    for days in (12, 5):
+        print(f"cells, {days} days of 280: promised / real (places)\n")
+        print(table(cells(product([days], [280], DIFFICULTIES, given.seeds)), "cells"), end="\n\n")
+    print("units, 6 recordings of 80\n")
+    print(table(units(product([6], [80], UNIT_DIFFICULTIES, given.seeds)), "units"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Units over recordings: ours against UnitMatch's three rules and others, by simulated truth.
 
-    python -m benchmarks.units                       # the table of docs/evidence/sessions.md, seeds 1000 to 1004
+    python -m benchmarks.units                       # the table of docs/evidence/sessions.md, seeds 3000 to 3004
     python -m benchmarks.units --seeds 7 8 --json lines.jsonl
 
 Six recordings of 80 units out of 110 neurons (`stiefelsync.datasets.units`), three difficulties. Every rival has the
@@ -58,7 +58,7 @@ def measure(difficulty: str, seed: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1000, 1005)))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(3000, 3005)))
     parser.add_argument("--json", type=Path, help="File for one JSON line per matrix, method and threshold.")
     given = parser.parse_args()
     lines = [line for difficulty in UNIT_DIFFICULTIES for seed in given.seeds for line in measure(difficulty, seed)]

@@ -20,17 +20,20 @@ from stiefelsync.io.files import Name, check_outputs, outputs
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.registration.candidates import Candidates
 from stiefelsync.registration.compare import Compared, compare_sessions
-from stiefelsync.registration.confidence import confidences
-from stiefelsync.registration.decide import GREEDY, greedy, weighed
+from stiefelsync.registration.confidence import Kind, confidences
+from stiefelsync.registration.decide import exchanged, greedy, weighed
 from stiefelsync.registration.judgement import Judgement, judge
+from stiefelsync.registration.recalibrate import recalibrated
 from stiefelsync.registration.session import Session
 from stiefelsync.registration.table import CellTable, stacked, table_of
-from stiefelsync.report.sessions import check_template, render_sessions
+from stiefelsync.report.sessions import DOUBT, check_template, render_sessions
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["Followed", "follow", "follow_sessions", "follow_units", "is_followed", "read_followed"]
 
 THRESHOLD = 0.3
+GREEDY = 0.5  # less probable pairs are not joined greedily
+ROUNDS = 2  # of correcting probabilities by an answer
 METHOD = "tracks"
 WEIGHED = "tracks and greedy joins, weighed"
 OPTIONS = ("threshold", "max_distance", "window", "plane", "iscell", "sessions")
@@ -44,7 +47,7 @@ class Part:
     Attributes
     ----------
     candidates
-        Pairs that may be one, with probabilities.
+        Pairs that may be one, with corrected probabilities.
     labels : (m,) int
         The answer.
     judgement
@@ -109,7 +112,7 @@ class Followed:
             "followed": int((counts > 1).sum()),
             "in_all_sessions": int((counts == len(table.names)).sum()),
             "mean_confidence": float(known.mean()) if len(known) else None,
-            "below_half": int((known < 0.5).sum()),
+            "doubtful_places": int((table.places < DOUBT).sum()),
             "threshold": self.threshold,
             "method": self.method,
             "planes": planes,
@@ -156,7 +159,8 @@ def follow_sessions(
         As for :func:`~stiefelsync.registration.compare_sessions`.
     method
         Of :func:`~stiefelsync.synchronise`. By default the tracks of method "tracks" are weighed against greedy joins
-        (:func:`~stiefelsync.registration.weighed`), part by part, and places less sure than .6 are left out.
+        (:func:`~stiefelsync.registration.weighed`), part by part, and places less sure than .6 are left out. Before
+        that the tracks correct the probabilities (:func:`~stiefelsync.registration.recalibrated`).
 
     Examples
     --------
@@ -173,11 +177,10 @@ def follow_sessions(
         compared = compare_sessions(sessions, max_distance=max_distance, window=window, progress=told)
         spent["registration"] += time.perf_counter() - begun
         begun = time.perf_counter()
-        labels = _labels(compared.candidates.matchings(threshold), METHOD if method is None else method)
-        if method is None:
-            labels = weighed(compared.candidates, [labels, greedy(compared.candidates, max(threshold, GREEDY))])
-        trust = confidences(compared.candidates, labels)
-        parts.append(Part(compared.candidates, labels, judge(compared.candidates, labels), compared))
+        candidates, labels = _decided(compared.candidates, threshold, method, "cells")
+        trust = confidences(candidates, labels)
+        # Judged by the probabilities of the mixture, as CellReg's scores are.
+        parts.append(Part(candidates, labels, judge(compared.candidates, labels), compared))
         first = sessions[0]
         numbers = [s.numbers for s in sessions]
         totals = np.array([s.total for s in sessions])
@@ -194,15 +197,15 @@ def _shifted(progress: Progress, number: int, count: int) -> Progress:
 
 
 @typed
-def follow_units(units: Units, *, threshold: float = THRESHOLD, method: str = METHOD) -> Followed:
+def follow_units(units: Units, *, threshold: float = THRESHOLD, method: str | None = None) -> Followed:
     """Follow units over recordings, from the probabilities that pairs of them are one neuron.
 
     Parameters
     ----------
     units
         As :func:`stiefelsync.io.cells.read_unitmatch` and others return them.
-    threshold
-        Only more probable pairs can become matches.
+    threshold, method
+        As for :func:`follow_sessions`.
 
     Examples
     --------
@@ -213,13 +216,27 @@ def follow_units(units: Units, *, threshold: float = THRESHOLD, method: str = ME
     ('units', 0)
     """
     begun = time.perf_counter()
-    candidates = units.candidates
-    labels = _labels(candidates.matchings(threshold), method)
+    candidates, labels = _decided(units.candidates, threshold, method, "units")
     trust = confidences(candidates, labels, kind="units")
     table = table_of(labels, candidates.names, units.numbers, trust, source="units")
-    part = Part(candidates, labels, judge(candidates, labels))
+    part = Part(candidates, labels, judge(units.candidates, labels))
     spent = {"synchronisation": time.perf_counter() - begun}
-    return Followed(table, (part,), "units", threshold, method, spent)
+    return Followed(table, (part,), "units", threshold, WEIGHED if method is None else method, spent)
+
+
+def _decided(
+    candidates: Candidates, threshold: float, method: str | None, kind: Kind
+) -> tuple[Candidates, NDArray[np.int64]]:
+    """Return candidates with corrected probabilities, and what is decided on these."""
+    for _ in range(ROUNDS):
+        # Neurons drift away from what they were; how far footprints move is corrected by registration.
+        found = _labels(candidates.matchings(threshold), METHOD)
+        candidates = recalibrated(candidates, found, by_distance=kind == "units")
+    labels = _labels(candidates.matchings(threshold), METHOD if method is None else method)
+    if method is None:
+        answers = [labels, greedy(candidates, max(threshold, GREEDY))]
+        labels = exchanged(candidates, weighed(candidates, answers, kind=kind))
+    return candidates, labels
 
 
 def _labels(matchings: Matchings, method: str) -> NDArray[np.int64]:
@@ -342,7 +359,7 @@ def follow(
         for name, value in (("max_distance", max_distance), ("window", window)):
             if value is not None:
                 raise InputError(f"{name}= is for cells; leave it out for units", setting=name)
-        done = follow_units(found, threshold=threshold, method=METHOD if method is None else method)
+        done = follow_units(found, threshold=threshold, method=method)
     else:
         done = follow_sessions(
             found, threshold=threshold, max_distance=max_distance, window=window, progress=progress, method=method
@@ -365,7 +382,7 @@ def summary(done: Followed) -> dict[str, str]:
     """Return what is to be said of it, by name."""
     table, counts = done.table, done.table.sessions_per_cell
     figures = done.as_dict()
-    noun = done.kind.removesuffix("s")
+    held = int(np.isfinite(table.places).sum())
     lines = {
         "sessions": f"{len(table.names)}: {', '.join(table.names[:6])}{' …' if len(table.names) > 6 else ''}",
         "detections": f"{figures['detections']:,}"
@@ -375,7 +392,8 @@ def summary(done: Followed) -> dict[str, str]:
     }
     if figures["mean_confidence"] is not None:
         lines["confidence"] = (
-            f"{figures['mean_confidence']:.3f} on average; {counted(figures['below_half'], noun)} below .5"
+            f"{figures['mean_confidence']:.3f} on average; "
+            f"{counted(figures['doubtful_places'], 'place')} of {held:,} below {DOUBT:g}"
         )
     for part, plane in zip(done.parts, figures["planes"], strict=True):
         where = f" of plane {plane['plane']}" if len(done.parts) > 1 else ""

@@ -21,6 +21,7 @@ from stiefelsync.registration import (
     fit_sameness,
     greedy,
     judge,
+    recalibrated,
     stacked,
     table_of,
     weighed,
@@ -202,6 +203,34 @@ def test_matches_are_those_of_a_dense_assignment():
     chosen = found.pair(0, 1)
     assert gain[chosen[:, 0], chosen[:, 1]].sum() == pytest.approx(best)
     assert (gain[chosen[:, 0], chosen[:, 1]] > 0).all()
+
+
+def test_probabilities_are_corrected_by_what_agrees():
+    days, truth = datasets.sessions(8, 120, difficulty="hard", shape=(340, 340), rng=12)
+    raw = compare_sessions(days).candidates
+    found = follow_sessions([days]).parts[0].candidates
+    assert (found.ends == raw.ends).all()
+    order = np.argsort(raw.p, kind="stable")
+    assert (np.diff(found.p[order]) >= 0).all()
+    same = (truth[found.ends[:, 0]] == truth[found.ends[:, 1]]) & (truth[found.ends[:, 0]] >= 0)
+    loss = [-np.log(np.where(same, p, 1 - p).clip(1e-3)).mean() for p in (raw.p, found.p)]
+    assert loss[1] < loss[0]
+
+
+def test_few_objects_or_pairs_correct_nothing():
+    two = Candidates(np.array([200, 200]), np.arange(400).reshape(2, 200).T, np.full(200, 0.4), ("a", "b"))
+    assert recalibrated(two, np.tile(np.arange(200), 2)) is two
+    few = line(0.4, 0.5, 0.6)
+    assert recalibrated(few, np.array([0, 0, 0])).p.tolist() == few.p.tolist()
+
+
+def test_distances_are_corrected_apart():
+    ends = np.concatenate([[(i, i + 150), (i + 150, i + 300), (i, i + 300)] for i in range(150)])
+    found = Candidates(np.full(3, 150), ends, np.full(450, 0.5), ("a", "b", "c"))
+    labels = np.concatenate([np.arange(150), np.arange(150), np.full(150, -1)])
+    p = recalibrated(found, labels, by_distance=True).p.reshape(150, 3)
+    assert np.allclose(p[:, :2], 0.5, atol=0.01)
+    assert (p[:, 2] < 0.03).all()
 
 
 def test_cellregs_scores_by_hand():

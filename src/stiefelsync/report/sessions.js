@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const RAYS = 16, STEP = 0.25, DOUBT = 0.5, PAGE = 30, SIDE = 76;
+  const RAYS = 16, STEP = 0.25, DOUBT = data.doubt, PAGE = 30, SIDE = 76;
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   // Golden steps around the circle of hues: neighbours in the list never look alike.
   const hue = (cell) => (cell * 137.508) % 360;

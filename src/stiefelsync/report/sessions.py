@@ -19,7 +19,7 @@ from stiefelsync.registration.compare import Compared
 from stiefelsync.registration.session import Session
 from stiefelsync.registration.table import CellTable
 
-__all__ = ["check_template", "outlines", "render_sessions", "to_common"]
+__all__ = ["DOUBT", "check_template", "outlines", "render_sessions", "to_common"]
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +27,7 @@ RAYS = 16  # of an outline
 STEP = 0.25  # pixels, in which their lengths are kept
 MOST_SIDE = 700  # pixels of an image on the page
 QUALITY = 80
+DOUBT = 0.8  # places less sure are marked; those below .6 were left out
 
 
 def check_template() -> None:
@@ -80,6 +81,7 @@ def render_sessions(
     own = table.own
     data = {
         "noun": noun,
+        "doubt": DOUBT,
         "names": list(table.names),
         "planes": planes,
         "starts": _starts(compared, len(table.names)),
@@ -98,6 +100,7 @@ def render_sessions(
         title=title or f"{kind.capitalize()} followed over {counted(len(table.names), 'session')}",
         lead=f"{counted(followed, noun)} of {len(table):,} in two or more sessions",
         noun=noun,
+        doubt=f"{DOUBT:g}".lstrip("0"),
         lines=dict(lines),
         failed=[
             f"{found.sessions[i].name} and {found.sessions[j].name}"
@@ -192,7 +195,7 @@ def _inverse(alignment: Alignment) -> Floats:
 def _image(session: Session) -> str:
     """Return the mean image, or the sum of the footprints, as the address of a JPEG."""
     if session.image is not None:
-        image = np.nan_to_num(session.image.astype(np.float64))
+        image = np.nan_to_num(session.image.astype(np.float64), posinf=0, neginf=0)
     else:
         top = np.zeros(len(session))
         np.maximum.at(top, session.owner, session.footprints.data)
