@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync._html import facts
-from stiefelsync.errors import InputError, counted
+from stiefelsync.errors import InputError, counted, unknown_name
+from stiefelsync.following import OPTIONS, follow, is_followed
+from stiefelsync.io.cells.answers import read_cells
 from stiefelsync.io.colmap.reconstruction import is_reconstruction, read_reconstruction
 from stiefelsync.io.dispatch import as_path, read, reader_of
 from stiefelsync.io.files import check_outputs, replacing
@@ -23,6 +25,7 @@ from stiefelsync.matching.graph import components, conflicts, connected, numbere
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
 from stiefelsync.matching.union import together
+from stiefelsync.registration.confidence import Kind, confidences
 from stiefelsync.registration.judgement import transitivity
 from stiefelsync.report.corrections import Checked
 from stiefelsync.report.page import check_page, render
@@ -30,7 +33,7 @@ from stiefelsync.stiefel.checks import generator
 from stiefelsync.sync.choose import choose_method
 from stiefelsync.sync.constraints import owners
 from stiefelsync.sync.method import Callback
-from stiefelsync.sync.plausible import Plausible, plausible
+from stiefelsync.sync.plausible import Plausible, around, plausible
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
@@ -306,33 +309,46 @@ def judge(
     elif not np.array_equal(ours.input.sizes, matchings.sizes):
         raise InputError("our own answer is to other matches than those given")
     drawn = plausible(ours, rng=generator(rng))
-    own = Pairing(_alone(ours.labels), np.empty((0, 2), dtype=np.int64))
+    return _verdict(first, second, matchings, ours.labels, ours.method, drawn, rng)
+
+
+def _verdict(
+    first: Pairing,
+    second: Pairing | None,
+    problem: Matchings,
+    labels: Ints,
+    method: str,
+    drawn: Plausible,
+    rng: np.random.Generator | int | None,
+) -> Verdict:
+    """Judge an answer by labellings that may be true; `labels` are our own answer, by a method."""
+    own = Pairing(_alone(labels), np.empty((0, 2), dtype=np.int64))
     tracks = _tracks(first)
     size = np.bincount(tracks)
-    clashing = conflicts(matchings, tracks).count
+    clashing = conflicts(problem, tracks).count
     scores, own_scores = _scores(first, drawn), _scores(own, drawn)
     many = int((size > 1).sum())
     whole = not len(first.further)
     return Verdict(
-        objects=matchings.n_objects,
-        points=matchings.n_points,
+        objects=problem.n_objects,
+        points=problem.n_points,
         tracks=many,
         points_in_tracks=int(size[size > 1].sum()),
         pairs=first.count,
         conflicts=clashing,
         exclusivity=1 - clashing / many if many else 1.0,
-        transitivity=1.0 if whole else transitivity(_matches(first, matchings)),
-        cycle_error=0.0 if whole else float(cycle_error(_matches(first, matchings), rng=rng)),
+        transitivity=1.0 if whole else transitivity(_matches(first, problem)),
+        cycle_error=0.0 if whole else float(cycle_error(_matches(first, problem), rng=rng)),
         wrong=_estimate(1 - scores[:, 0], drawn.weight),
         missing=_estimate(1 - scores[:, 1], drawn.weight),
         fscore=_estimate(scores[:, 2], drawn.weight),
         own_fscore=_estimate(own_scores[:, 2], drawn.weight),
-        method=ours.method,
+        method=method,
         log_likelihood=drawn.log_likelihood(first.group) if whole else None,
         own_log_likelihood=drawn.log_likelihood(own.group),
         basis=drawn.basis,
-        worst=_worst(tracks, matchings, drawn),
-        against=None if second is None else _rivalry(first, second, problem=matchings, drawn=drawn),
+        worst=_worst(tracks, problem, drawn),
+        against=None if second is None else _rivalry(first, second, problem=problem, drawn=drawn),
     )
 
 
@@ -589,7 +605,7 @@ def _parts(points: Ints, drawn: Plausible) -> tuple[int, ...]:
 
 def judge_files(
     answer: Name,
-    of: Name,
+    of: Name | Sequence[Name],
     *,
     against: Name | None = None,
     report: Name | None = None,
@@ -609,7 +625,9 @@ def judge_files(
         Tracks, clusters, labels or matches, in any format that is read; or the folder of a COLMAP
         reconstruction, such as ``sparse/0``.
     of
-        The matches that it was made from.
+        The matches that it was made from; or several sessions whose cells it follows, or units, as
+        :func:`~stiefelsync.following.follow` takes them. Then answers are those of CellReg, CaImAn,
+        Track2p, ROICaT, UnitMatch or this package.
     against
         Another answer to compare with.
     report
@@ -632,7 +650,12 @@ def judge_files(
     ...     judge_files(f"{folder}/tracks.csv", f"{folder}/matches.npz").conflicts
     0
     """
-    paths = {"of": as_path(of), "answer": as_path(answer)}
+    several = [of] if isinstance(of, str | os.PathLike) else list(of)
+    if is_followed(several):
+        if report is not None or images is not None:
+            raise InputError("pages are about matches; leave it out where cells are followed", setting="report")
+        return _judge_cells(answer, several, against, method, rng, options)
+    paths = {"of": as_path(several[0]), "answer": as_path(answer)}
     if against is not None:
         paths["against"] = as_path(against)
     page = None if report is None else as_path(report)
@@ -660,6 +683,34 @@ def judge_files(
         with replacing(page, force=force) as temporary:
             temporary.write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     return found
+
+
+def _judge_cells(
+    answer: Name,
+    of: Sequence[Name],
+    against: Name | None,
+    method: str | None,
+    rng: np.random.Generator | int | None,
+    options: Mapping[str, Any],
+) -> Verdict:
+    """Judge which detections of several days an answer takes for one cell.
+
+    Errors of cells repeat themselves, so that agreement says little. What is plausible are the
+    places of our own table, each of which is right with the probability that it was given.
+    """
+    for name in options:
+        if name not in OPTIONS:
+            raise unknown_name("option of sessions", name, OPTIONS)
+    followed = follow(of, method=method, **options)
+    followed.table.one_plane("an answer that is judged")
+    (part,) = followed.parts
+    problem = part.candidates.matchings(followed.threshold)
+    labels, *others = (read_cells(as_path(path), followed.table) for path in (answer, against) if path is not None)
+    kind: Kind = "units" if followed.kind == "units" else "cells"
+    sure = np.nan_to_num(confidences(part.candidates, part.labels, kind=kind).places)
+    drawn = around(part.labels, sure, "how probable every place of our own table is", generator(rng))
+    first, *second = (pairing_of(one, problem) for one in (labels, *others))
+    return _verdict(first, second[0] if second else None, problem, part.labels, followed.method, drawn, rng)
 
 
 def _page(

@@ -156,3 +156,15 @@ def test_variables_nobody_asked_for_are_passed_over(tmp_path):
     odd = variable("<", 2, [1, 1], b"struct", bytes(50))
     good = variable("<", 6, [1, 1], b"W", element(9, struct.pack("<d", 3), "<"))
     assert load(saved(tmp_path / "a.mat", "<", odd, good, element(77, b"?", "<")), {"W"})["W"].tolist() == [[3.0]]
+
+
+def test_structs_are_read_as_dicts(tmp_path):
+    """Of fields of any kind; arrays of structs are not."""
+    one = {"map": np.arange(6.0).reshape(2, 3), "name": "x", "inner": {"deep": np.array([[1.0]])}}
+    scipy_io.savemat(
+        tmp_path / "s.mat", {"one": one, "several": np.array([(1, 2), (3, 4)], dtype=[("a", "O"), ("b", "O")])}
+    )
+    found = load(tmp_path / "s.mat", ["one", "several"])
+    np.testing.assert_array_equal(found["one"]["map"], one["map"])
+    assert (found["one"]["name"], found["one"]["inner"]["deep"].tolist()) == ("x", [[1.0]])
+    assert found["several"] is None

@@ -39,7 +39,14 @@ def run(
             metavar="ANSWER", help="Tracks, clusters or matches of anyone, or COLMAP's sparse/0.", show_default=False
         ),
     ],
-    of: Annotated[Path, typer.Option("--of", help="The matches that the answer was made from.", show_default=False)],
+    of: Annotated[
+        list[Path],
+        typer.Option(
+            "--of",
+            help="The matches that the answer was made from; or the sessions whose cells it follows, one by one.",
+            show_default=False,
+        ),
+    ],
     against: Annotated[Path | None, typer.Option("--against", help="Another answer to compare with.")] = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Web page to write: its worst tracks, which can be corrected.")
@@ -62,7 +69,8 @@ def run(
 
     What it puts together and should not, what it misses, and its worst tracks; beside our own
     answer or another (--against). All there is to tell, line by line, with --verbose. Nothing but
-    the page is written.
+    the page is written. Of cells or units over days, the sessions take the place of the matches:
+    --of mouse/day01 --of mouse/day02.
 
     Example: stiefelsync judge earlier-answer.npz --of problem.npz
     Example: stiefelsync judge clean.db --of database.db --report judge.html
@@ -74,13 +82,14 @@ def run(
             rng=seed, callback=callback, **given,
         )  # fmt: skip
     if json:
-        files = {"answer": answer, "of": of, "against_file": against, "report": report}
-        show_json({name: str(path) for name, path in files.items() if path is not None} | verdict.as_dict())
+        files = {"answer": answer, "against_file": against, "report": report}
+        known = {name: str(path) for name, path in files.items() if path is not None}
+        show_json(known | {"of": [str(path) for path in of]} | verdict.as_dict())
     elif not quiet:
         lines = told(verdict)
         if not verbose:
             lines = {name: line for name, line in lines.items() if name.startswith(_BRIEF)}
-        show(facts(f"{answer} of {of}", {"verdict": summary(verdict), **lines}))
+        show(facts(f"{answer} of {of[0]}" + " …" * (len(of) > 1), {"verdict": summary(verdict), **lines}))
         for place, one in enumerate(verdict.worst[: WORST if verbose else 3], start=1):
             show(f"worst {place}: {len(one.points)} points, {one.evidence}")
         if report is not None:

@@ -1,4 +1,4 @@
-"""A reader of MAT files, level 5, for plain matrices, sparse ones, text and cells of text.
+"""A reader of MAT files, level 5, for plain matrices, sparse ones, text, cells of text and structs.
 
 SciPy's reader trusts the file and crashes the process on some damaged ones; this one checks every length it is told.
 Layout: "MAT-File Format", The MathWorks. An element is a tag (type, number of bytes) and data, padded to 8 bytes; a
@@ -28,7 +28,7 @@ MATRIX, COMPRESSED = 14, 15
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
-CELL, CHAR, SPARSE = 1, 4, 5
+CELL, STRUCT, CHAR, SPARSE = 1, 2, 4, 5
 COMPLEX = 0x08
 PEEK = 1024  # bytes of a variable that tell its name: flags and dimensions take 40 or so
 DEEPEST = 8  # cells inside cells
@@ -37,7 +37,7 @@ Order = Literal["<", ">"]
 
 
 def load(path: Path, names: Collection[str]) -> dict[str, Any]:
-    """Return those of the named variables that a file has: arrays, sparse matrices, texts, lists for cells.
+    """Return those of the named variables that a file has: arrays, sparse matrices, texts, lists for cells, dicts.
 
     Raises :class:`FormatError` or :class:`InputError` for whatever is wrong with the file.
     """
@@ -151,6 +151,8 @@ def _variable(data: memoryview, order: Order, depth: int = 0) -> tuple[str, Any]
         return name, _text(next(parts), dims, order)
     if kind == CELL:
         return name, _cells(parts, math.prod(dims), order, depth)
+    if kind == STRUCT:
+        return name, _struct(parts, math.prod(dims), order, depth)
     if kind not in CLASSES:
         return name, None
     values = _values(next(parts), order) if math.prod(dims) else np.empty(0)
@@ -190,6 +192,18 @@ def _text(part: tuple[int, memoryview], dims: list[int], order: Order) -> str | 
     if len(text) != math.prod(dims):
         raise InputError(f"text of {len(text)} letters does not fill {shown(str(dims))}")
     return ["".join(text[row :: dims[0]]).rstrip() for row in range(dims[0])]
+
+
+def _struct(parts: Iterator[tuple[int, memoryview]], count: int, order: Order, depth: int) -> dict[str, Any] | None:
+    """Return the fields of a single struct, None of an array of them."""
+    width = int(_values(next(parts), order).sum())
+    names = bytes(next(parts)[1])
+    if count != 1:
+        return None
+    if width < 1 or len(names) % width:
+        raise InputError("a struct has no sound names of fields")
+    fields = [names[at : at + width].split(b"\0")[0].decode("latin-1") for at in range(0, len(names), width)]
+    return dict(zip(fields, _cells(parts, len(fields), order, depth), strict=True))
 
 
 def _cells(parts: Iterator[tuple[int, memoryview]], count: int, order: Order, depth: int) -> list[Any]:

@@ -14,7 +14,7 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.confidence import witnesses
 from stiefelsync.sync.result import Synchronisation
 
-__all__ = ["Plausible", "plausible", "stay_probability"]
+__all__ = ["Plausible", "around", "plausible", "stay_probability"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,10 +57,31 @@ def plausible(ours: Synchronisation, *, rng: np.random.Generator, draws: int = D
     >>> len(plausible(synchronise(problem, 8), rng=np.random.default_rng(0)).labels)
     60
     """
-    labels, sure = ours.labels, stay_probability(ours.input, ours.labels)
+    sure = stay_probability(ours.input, ours.labels)
+    return around(ours.labels, sure, "the votes of every point's matches for its track in our answer", rng, draws)
+
+
+def around(labels: Ints, sure: Floats, basis: str, rng: np.random.Generator, draws: int = DRAWS) -> Plausible:
+    """Draw labellings in which every point stays in its track with some probability, or else is alone.
+
+    Parameters
+    ----------
+    labels : (m,) int64
+        -1 for points in no track.
+    sure : (m,)
+        The probabilities.
+    basis
+        Where they come from, in a phrase.
+
+    Examples
+    --------
+    >>> labels = np.array([0, 0, 1])
+    >>> around(labels, np.ones(3), "faith", np.random.default_rng(0), 1).labels[0].tolist()
+    [0, 0, 1]
+    """
     apart = labels.max(initial=-1) + 1 + np.arange(len(labels))
     taken = [numbered(np.where(rng.random(len(labels)) < sure, labels, apart)) for _ in range(draws)]
-    return Plausible(taken, np.ones(draws), "the votes of every point's matches for its track in our answer")
+    return Plausible(taken, np.ones(draws), basis)
 
 
 def stay_probability(matchings: Matchings, labels: Ints) -> Floats:
