@@ -149,12 +149,12 @@ def corrected(problem: Matchings, truth: Ints, answer: Synchronisation) -> Const
     return known
 
 
-def corrections() -> None:
+def corrections(methods: list[str]) -> None:
     """Print what ten corrections are worth."""
     print(f"\n| shape | method | fscore | with {CORRECTED} corrections | seeds better | worse |")
     print("|---|---|---|---|---|---|")
     for shape in HARD:
-        for method in ("accurate", "fast", "tracks"):
+        for method in methods:
             found = []
             for seed in range(5):
                 problem, truth = SHAPES[shape](rng=seed)
@@ -171,13 +171,14 @@ def corrections() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["cost", "corrections"])
-    only = parser.parse_args().only
+    parser.add_argument("--methods", nargs="+", default=["accurate", "fast", "tracks"], help="of the corrections")
+    options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if only != "corrections":
+        if options.only != "corrections":
             cost()
-        if only != "cost":
-            corrections()
+        if options.only != "cost":
+            corrections(options.methods)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ it; our own answer, which the referee needs, is that of the default method. One 
 method as soon as it is made; a second run adds what is missing. `clear` has a dense eigendecomposition and is left out
 above {most:,} points.
 
+"days easy", "days default" and "days hard" are cells over eight days (`stiefelsync.datasets.sessions`), which
+`stiefelsync.judging.judge_followed` judges by the probability of every place instead of by a model of matches.
+
 The tables tell by kind of noise how far the estimated share of wrong matches is from the true one: mean, and the share
 of answers within ±.08; how often the true one lies in the interval that should hold it nine times in ten; and how the
 order of the methods by expected fscore correlates with that by true fscore (Spearman's; of answers whose true fscores
@@ -23,18 +26,23 @@ import signal
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from stiefelsync import judge, score, synchronise
+from stiefelsync import datasets, judge, score, synchronise
 from stiefelsync.datasets.shapes import FAMILIES, SHAPES
 from stiefelsync.errors import StiefelSyncError
+from stiefelsync.following import follow_sessions
+from stiefelsync.judging import Verdict, judge_followed
 
 SEEDS = range(5)
+DAYS = ("days easy", "days default", "days hard")
 METHODS = ("accurate", "fast", "tracks", "clear", "quickmatch", "kruskal")
 MOST_POINTS = 4_000
 TIE = 0.005
@@ -51,9 +59,11 @@ def noise(shape: str) -> str:
 
     Examples
     --------
-    >>> noise("ring"), noise("row k=5"), noise("drive"), noise("cells")
-    ('row', 'row', 'both sides', 'observations')
+    >>> noise("ring"), noise("row k=5"), noise("drive"), noise("cells"), noise("days easy")
+    ('row', 'row', 'both sides', 'observations', 'days')
     """
+    if shape in DAYS:
+        return "days"
     if shape in OBSERVATIONS:
         return "observations"
     return "row" if shape in FAMILIES["row"] or shape.startswith("row") else "both sides"
@@ -88,18 +98,29 @@ class Line:
 
 def measure(shape: str, seed: int, methods: list[str]) -> list[Line]:
     """Judge the answers of some methods to a problem."""
-    problem, truth = SHAPES[shape](rng=seed)
-    ours, found = synchronise(problem, rng=seed), []
+    found = []
+    referee: Callable[[Any], Verdict]
+    if shape in DAYS:
+        days, truth = datasets.sessions(8, 120, difficulty=shape.removeprefix("days "), shape=(320, 320), rng=seed)
+        followed = follow_sessions([days])
+        problem, ours = followed.parts[0].candidates.matchings(followed.threshold), None
+        referee = partial(judge_followed, followed=followed, rng=seed)
+    else:
+        problem, truth = SHAPES[shape](rng=seed)
+        ours = synchronise(problem, rng=seed)
+        referee = partial(judge, matchings=problem, ours=ours, rng=seed)
     for method in methods:
         if method == "clear" and problem.n_points > MOST_POINTS:
             continue
         try:
-            answer = ours if method == ours.method else synchronise(problem, method=method, rng=seed)
+            answer = ours
+            if answer is None or answer.method != method:
+                answer = synchronise(problem, method=method, rng=seed)
         except StiefelSyncError as error:
             found.append(Line(shape, seed, method, status=f"refused: {error}"))
             continue
         start = time.process_time()
-        said = judge(answer, problem, ours=ours, rng=seed)
+        said = referee(answer)
         seconds = time.process_time() - start
         true = score(answer.labels if answer.consistent else answer.matchings(), truth)
         wrong, missing, fscore = ((e.value, e.low, e.high) for e in (said.wrong, said.missing, said.fscore))
@@ -196,12 +217,13 @@ HEAD = (
 def tables(lines: list[Line]) -> str:
     """Return what the lines say, as Markdown: by kind of noise, by method, and by shape."""
     lines = [line for line in lines if line.status == "done"]
-    right = [line for line in lines if noise(line.shape) != "observations"]
+    right = [line for line in lines if noise(line.shape) in ("row", "both sides")]
     rows = {"row and both sides": right} | {
-        kind: [line for line in lines if noise(line.shape) == kind] for kind in ("row", "both sides", "observations")
+        kind: [line for line in lines if noise(line.shape) == kind]
+        for kind in ("row", "both sides", "observations", "days")
     }
     by_method = {name: [line for line in right if line.method == name] for name in METHODS}
-    by_shape = {name: [line for line in lines if line.shape == name] for name in SHAPES}
+    by_shape = {name: [line for line in lines if line.shape == name] for name in (*SHAPES, *DAYS)}
     texts = []
     for name, groups in {"noise": rows, "method (row and both sides)": by_method, "shape": by_shape}.items():
         head = [f"| {name} | " + " | ".join(HEAD) + " |", "|---" * (len(HEAD) + 1) + "|"]
@@ -215,14 +237,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=described, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--families", nargs="+", default=[], choices=list(FAMILIES))
-    parser.add_argument("--shapes", nargs="+", default=[], choices=list(SHAPES), metavar="SHAPE", help="all by default")
+    parser.add_argument(
+        "--shapes", nargs="+", default=[], choices=[*SHAPES, *DAYS], metavar="SHAPE", help="all by default"
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--limit", type=float, default=300, help="seconds of processor time of a problem")
     parser.add_argument("--output", type=Path, default=Path("judging.jsonl"))
     parser.add_argument("--table", action="store_true", help="only print the tables of the lines that are there")
     options = parser.parse_args()
     options.shapes += [name for family in options.families for name in FAMILIES[family]]
-    options.shapes = options.shapes or list(SHAPES)
+    options.shapes = options.shapes or [*SHAPES, *DAYS]
     if not options.table:
         run(options)
     print("\n" + tables([line for line in read(options.output) if line.shape in options.shapes]))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted, unknown_name
-from stiefelsync.following import OPTIONS, follow, is_followed
+from stiefelsync.following import OPTIONS, Followed, follow, is_followed
 from stiefelsync.io.cells.answers import read_cells
 from stiefelsync.io.colmap.reconstruction import is_reconstruction, read_reconstruction
 from stiefelsync.io.dispatch import as_path, read, reader_of
@@ -37,7 +37,18 @@ from stiefelsync.sync.plausible import Plausible, around, plausible
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
-__all__ = ["Dispute", "Estimate", "Rivalry", "SuspectTrack", "Verdict", "judge", "judge_files", "summary", "told"]
+__all__ = [
+    "Dispute",
+    "Estimate",
+    "Rivalry",
+    "SuspectTrack",
+    "Verdict",
+    "judge",
+    "judge_files",
+    "judge_followed",
+    "summary",
+    "told",
+]
 
 Ints = NDArray[np.int64]
 Name = str | os.PathLike[str]
@@ -693,24 +704,56 @@ def _judge_cells(
     rng: np.random.Generator | int | None,
     options: Mapping[str, Any],
 ) -> Verdict:
-    """Judge which detections of several days an answer takes for one cell.
-
-    Errors of cells repeat themselves, so that agreement says little. What is plausible are the
-    places of our own table, each of which is right with the probability that it was given.
-    """
+    """Judge which detections of several days the answer in a file takes for one cell."""
     for name in options:
         if name not in OPTIONS:
             raise unknown_name("option of sessions", name, OPTIONS)
     followed = follow(of, method=method, **options)
     followed.table.one_plane("an answer that is judged")
+    labels, other = (None if path is None else read_cells(as_path(path), followed.table) for path in (answer, against))
+    assert labels is not None
+    return judge_followed(labels, followed, against=other, rng=rng)
+
+
+def judge_followed(
+    answer: ArrayLike | Matchings | Synchronisation,
+    followed: Followed,
+    *,
+    against: ArrayLike | Matchings | Synchronisation | None = None,
+    rng: np.random.Generator | int | None = 0,
+) -> Verdict:
+    """Judge anyone's answer to which detections of several days are one cell, without a truth.
+
+    Errors of cells repeat themselves, so that agreement of matches says little. What is plausible
+    are the places of our own table, each of which is right with the probability that it is given.
+
+    Parameters
+    ----------
+    answer, against
+        Labels of all detections, (m,), -1 = in no track, or matches.
+    followed
+        Our own answer, of one imaging plane.
+    rng
+        For what is drawn.
+
+    Examples
+    --------
+    >>> from stiefelsync import datasets
+    >>> from stiefelsync.following import follow_sessions
+    >>> days, truth = datasets.sessions(4, 60, difficulty="easy", shape=(200, 200), rng=0)
+    >>> judge_followed(truth, follow_sessions([days])).wrong.value < 0.05
+    True
+    """
+    if len(followed.parts) != 1:
+        raise InputError("an answer that is judged is of one plane; choose it with plane=", setting="plane")
     (part,) = followed.parts
     problem = part.candidates.matchings(followed.threshold)
-    labels, *others = (read_cells(as_path(path), followed.table) for path in (answer, against) if path is not None)
     kind: Kind = "units" if followed.kind == "units" else "cells"
     sure = np.nan_to_num(confidences(part.candidates, part.labels, kind=kind).places)
     drawn = around(part.labels, sure, "how probable every place of our own table is", generator(rng))
-    first, *second = (pairing_of(one, problem) for one in (labels, *others))
-    return _verdict(first, second[0] if second else None, problem, part.labels, followed.method, drawn, rng)
+    first, second = (None if one is None else pairing_of(one, problem) for one in (answer, against))
+    assert first is not None
+    return _verdict(first, second, problem, part.labels, followed.method, drawn, rng)
 
 
 def _page(
