@@ -105,6 +105,22 @@ def test_doubts_remove_more_wrong_matches_than_right_ones(seed: int) -> None:
     assert right[doubting].mean() > right[trusting].mean()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_bad_pairs_are_hopeless_where_single_matches_are_not_doubted(seed: int) -> None:
+    # As on grids: what is doubtful of a bad pair would stay, and counts against it.
+    problem, right = views(bad=0.1, wrong=0.05, seed=seed)
+    kept = right | (np.random.default_rng(seed).random(problem.n_matches) < 0.6)
+    support = np.where(right, 0.8, 0.1)
+    found = doubt(problem, kept, support, harm=1e-9)
+    pair, n = problem.match_pairs[kept], len(problem.pair_objects)
+    left = np.bincount(pair, ~right[kept], n) / np.maximum(np.bincount(pair, minlength=n), 1)
+    bad = left > 0.6
+    assert bad.any()
+    assert found.hopeless[bad].mean() >= 0.5  # as many as may be lost in right matches
+    assert not found.hopeless[left < 0.1].any()
+    np.testing.assert_array_equal(found.matches, kept & found.hopeless[problem.match_pairs])
+
+
 def test_matches_that_agree_are_not_doubted() -> None:
     problem, right = views(bad=0, wrong=0)
     kept, found = judged(problem)

@@ -25,6 +25,8 @@ Bools = NDArray[np.bool_]
 
 HOPELESS = 0.15
 """A pair of objects is hopeless if more than this share of what is left of it is wrong."""
+MOSTLY_WRONG = 0.5
+"""And if more than this share of what stays of it is, where little harm lets doubtful matches stay."""
 CLEAN = 1 / 100
 """Estimated share of wrong matches among those kept, below which single ones are not doubted."""
 LOSS = 0.03
@@ -73,8 +75,8 @@ class Doubt:
     wrong : (P,) float64
         Estimated share of wrong matches of every pair, those not kept among them.
     hopeless : (P,) bool
-        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches, and which
-        are not needed.
+        Pairs of which more than `HOPELESS` are wrong even without the doubtful matches, or most of
+        what stays, and which are not needed.
     """
 
     matches: Bools
@@ -136,10 +138,11 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     Matches with odds above ``1 / harm`` are doubtful. Those that no third object could confirm are
     left alone: they contradict nothing and mappers ignore them. Where few wrong ones are left, only
     hopeless pairs are doubted: those of which too many matches are wrong even without the doubtful
-    ones. A pair without which objects fall apart or lose most of their matched points is hopeless
-    only if most of it is wrong (:func:`~stiefelsync.positions.need.expendable`). Of the right
-    matches doubts cost `LOSS` at most, by these odds: whole pairs go first, the worst before the
-    others, then single matches, the likeliest to be wrong first.
+    ones, or most of those that stay. A pair without which objects fall apart or lose most of their
+    matched points is hopeless only if most of it is wrong
+    (:func:`~stiefelsync.positions.need.expendable`). Of the right matches doubts cost `LOSS` at
+    most, by these odds: whole pairs go first, the worst before the others, then single matches, the
+    likeliest to be wrong first.
 
     Parameters
     ----------
@@ -199,8 +202,12 @@ def doubt(matchings: Matchings, kept: Bools, support: Floats, *, harm: float = 1
     # A pair is judged by what would be left of it without the matches that are more likely wrong
     # than right.
     left = _mean(matchings, odds, kept & ~(judged & (odds > 1)))
-    hopeless = expendable(matchings, kept, left, left > HOPELESS)
-    doubtful, hopeless = _affordable(matchings, odds, kept, judged & kept & (odds * harm > 1), left, hopeless)
+    # With little harm, as on grids, these stay all the same: then so does most of a bad pair.
+    doubtful = judged & kept & (odds * harm > 1)
+    staying = _mean(matchings, odds, kept & ~doubtful)
+    worse = np.where(staying > MOSTLY_WRONG, staying, left)
+    hopeless = expendable(matchings, kept, worse, worse > HOPELESS)
+    doubtful, hopeless = _affordable(matchings, odds, kept, doubtful, worse, hopeless)
     return Doubt(doubtful, odds, _mean(matchings, odds, np.ones_like(kept)), hopeless)
 
 
