@@ -202,8 +202,8 @@ def clean(
     pairs
         A CSV file with the columns ``image_a,image_b,score``: probabilities by somebody else
         (Doppelgangers, a retrieval system) that two images show the same place. Then the method is
-        "tracks". Pairs that scores and third images speak against are left out; those judged
-        otherwise than scored are among the figures and on the page.
+        "tracks" unless another is asked for. Pairs that scores and third images speak against are
+        left out; those judged otherwise than scored are among the figures and on the page.
     left_out
         Images, pairs and tracks to leave out.
     certificate
@@ -250,14 +250,13 @@ def clean(
         problem = problem.keep(~are_among(problem.pair_objects, barred)[problem.match_pairs])
         if not problem.n_matches:
             raise InputError("no match is left without these images and pairs", setting="drop_images")
-    if pairs is not None:
-        if "prior" not in chosen.options:
-            raise InputError(f"method {chosen.name!r} takes no scores of pairs; use method='tracks'", setting="method")
-        given["prior"] = read_pair_scores(as_path(pairs), problem)
+    prior = None if pairs is None else read_pair_scores(as_path(pairs), problem)
     known = [read_constraints(as_path(name), problem) for name in known_files]
     held = reduce(operator.or_, known) if known else None
     reason = Reason.ASKED
     if client is not None:
+        if prior is not None:
+            raise InputError("scores of pairs are not known where tracks are found in groups; leave them out")
         result = _on_workers(problem, chosen.name, client, callback, given, held)
     else:
         asked_for = DEFAULT if method is None and start is not None else method
@@ -265,8 +264,9 @@ def clean(
         first = None if start is None else _labels(Path(start), problem)
         reason = choice.reason
         result = synchronise(
-            problem, universe, method=choice.method, start=first, constraints=held, rng=rng, callback=callback, **given
-        )
+            problem, universe, method=choice.method, start=first, constraints=held, prior=prior, rng=rng,
+            callback=callback, **given,
+        )  # fmt: skip
     if left_out.keep_tracks is not None:
         result = keep_longest(result, left_out.keep_tracks)
     adds = route.writer.whole or (route.writer.adds if add is None else add)

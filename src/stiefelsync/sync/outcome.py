@@ -55,6 +55,16 @@ class Details(Record):
         """Return what belongs among the figures of :meth:`~stiefelsync.Synchronisation.as_dict`, ready for JSON."""
         return {}
 
+    def with_left_out(self, gone: int, kept: int) -> Details:
+        """Return the same where a problem was solved without the matches of some pairs.
+
+        Parameters
+        ----------
+        gone, kept
+            How many of those disagree and agree with the answer all the same.
+        """
+        return self
+
     @typed
     def point_confidence(self) -> NDArray[np.float64] | None:
         """Return how sure the method itself is of the label of every point, (m,), from 0 to 1.

@@ -22,6 +22,7 @@ from stiefelsync.sync.constraints import Constraints
 from stiefelsync.sync.frame import Frame, frame_of
 from stiefelsync.sync.method import METHODS, Callback, Outcome
 from stiefelsync.sync.outcome import Record
+from stiefelsync.sync.scored_pairs import ScoredPairs
 from stiefelsync.sync.scores import MISSING, are_probabilities, match_values, move_confidence
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Synchronisation(Record):
         Seconds per stage.
     constraints
         What it was told for sure; :meth:`extend` goes on holding to it.
+    pairs
+        With a prior on pairs of objects: what is believed of them.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Synchronisation(Record):
     estimate: UniverseEstimate | None = None
     timings: Mapping[str, float] = field(default_factory=dict, compare=False)
     constraints: Constraints | None = None
+    pairs: ScoredPairs | None = None
 
     @property
     def consistent(self) -> bool:
@@ -299,6 +303,8 @@ class Synchronisation(Record):
             counts = np.bincount(labels[labels >= 0])
             figures["tracks"] = int((counts > 1).sum())
             figures["points_unmatched"] = int(self.input.n_points - counts[counts > 1].sum())
+        if self.pairs is not None:
+            figures |= self.pairs.figures(self.input)
         return figures | self.outcome.details.figures(self.input)
 
     @typed
@@ -312,6 +318,11 @@ class Synchronisation(Record):
         )
         bound = f", at most {f['upper_bound']:,.6g} possible (gap {f['gap']:.2%})" if certificate else ""
         rules = [f"  {f['rules']}"] if "rules" in f else []
+        if self.pairs is not None:
+            rules.append(
+                f"  {counted(len(f['pairs_left_out']), 'pair')} left out by scores,"
+                f" {counted(len(f['disputed_pairs']), 'pair')} judged otherwise than scored"
+            )
         lines = [
             f"{self.method}: {METHODS[self.method].summary}" if self.method in METHODS else self.method,
             f"  {counted(f['objects'], 'object')}, {counted(f['points'], 'point')}, universe of"

@@ -24,6 +24,7 @@ from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress
 from stiefelsync.sync.outcome import Outcome, accept, by_first_appearance
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.rounding import check_universe
+from stiefelsync.sync.scored_pairs import judge_pairs
 
 __all__ = ["synchronise"]
 
@@ -39,6 +40,7 @@ def synchronise(
     method: str | Method | Callable[..., Outcome] | None = None,
     start: ArrayLike | None = None,
     constraints: Constraints | None = None,
+    prior: Any = None,
     rng: np.random.Generator | int | None = 0,
     callback: Callback | None = None,
     **options: Any,
@@ -69,6 +71,12 @@ def synchronise(
     constraints
         Points that must have one label, and points that cannot: they hold exactly, whatever the
         method, if its answers are consistent. The universe grows where they need it.
+    prior : (P,) float or Mapping, optional
+        What somebody else thinks of pairs of objects: log-odds that both are of the same thing, of
+        each pair of ``matchings.pair_objects`` or by the numbers of two objects. Matches of pairs
+        that the prior and third objects together
+        (:func:`~stiefelsync.matching.pair_odds.pair_odds`) speak against are left out, whatever the
+        method; the answer says in `pairs` which. :meth:`Synchronisation.extend` does not know of it.
     rng
         Seed or generator; equal seeds give equal answers, None is different every time.
     callback
@@ -90,14 +98,20 @@ def synchronise(
     1.0
     """
     _check_problem(matchings)
+    watch, given, pairs = Stopwatch(), matchings, None
+    if prior is not None:
+        with watch("pairs"):
+            pairs = judge_pairs(matchings, prior)
+            matchings = matchings.only_pairs(np.flatnonzero(pairs.good))
+        if not matchings.n_matches:
+            raise InputError("no pair of objects is of the same thing by this prior; is it turned round?")
     if method is None and start is not None:
         method = DEFAULT  # what is chosen for records cannot go on from labels
     choice = choose_method(matchings, universe, method, options)
     chosen, options = choice.method, choice.options
     draws = generator(rng)
-    watch = Stopwatch()
     with watch("constraints"):
-        known = None if constraints is None else constrain(matchings, constraints)
+        known = None if constraints is None else constrain(given, constraints)
     with watch("universe"):
         d, estimate = _universe(matchings, universe, chosen, callback)
     if start is not None:
@@ -118,10 +132,15 @@ def synchronise(
             raise InputError(f"method {chosen.name!r} gives no tracks that could hold constraints; choose another one")
         with watch("constraints"):
             outcome = replace(outcome, labels=by_first_appearance(known.enforce(outcome.labels)))
+    if pairs is not None:
+        others = ~pairs.good[given.match_pairs]
+        kept = 0 if outcome.labels is None else int(np.count_nonzero(given.agreeing(outcome.labels) & others))
+        details = outcome.details.with_left_out(int(np.count_nonzero(others)) - kept, kept)
+        outcome = replace(outcome, details=details)
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
     size = max(d, highest + 1) if chosen.sized else highest + 1
     seconds = {**watch.seconds, **outcome.timings}
-    return Synchronisation(matchings, chosen.name, outcome, size, estimate, seconds, constraints)
+    return Synchronisation(given, chosen.name, outcome, size, estimate, seconds, constraints, pairs)
 
 
 def _check_problem(matchings: Matchings) -> None:

@@ -19,7 +19,6 @@ from stiefelsync.sync.options import option
 from stiefelsync.sync.tracks.clusters import connected_parts
 from stiefelsync.sync.tracks.details import TracksDetails
 from stiefelsync.sync.tracks.grow import grow_from, number_tracks
-from stiefelsync.sync.tracks.scored_pairs import judge_pairs
 
 __all__ = ["Prepared", "check_ranges", "prepare", "tracks"]
 
@@ -47,11 +46,6 @@ class Options:
     doubt: float = option(
         1.5,
         "How many right matches it is worth losing to remove a wrong one; 0 doubts none.",
-    )
-    prior: Any = option(
-        None,
-        "Log-odds of pairs of objects that they are of the same thing, one for each pair with matches or by the numbers"
-        " of two objects; from the command line: --pairs.",
     )
 
 
@@ -92,9 +86,6 @@ def tracks(
     do those that only hopeless pairs of objects hold together. Where positions lie on a grid coarser than a thousandth
     of the extent, neighbours tell too little of single matches, and only such pairs are doubted.
 
-    With a `prior` on pairs of objects those that are more likely of different things, by the prior and what third
-    objects make of it (:func:`~stiefelsync.matching.pair_odds.pair_odds`), are left out before all that.
-
     Parameters
     ----------
     start : (m,) int, optional
@@ -113,24 +104,6 @@ def tracks(
     True
     """
     check_ranges(options.neighbours, options.copies, options.doubt)
-    if options.prior is None:
-        return _track(matchings, options, start, callback)
-    watch = Stopwatch()
-    with watch("pairs"):
-        judged = judge_pairs(matchings, options.prior)
-        good = judged.believed > 0
-        left = matchings.keep(good[matchings.match_pairs])
-    if not left.n_matches:
-        raise InputError("no pair of objects is of the same thing by this prior; is it turned round?")
-    outcome = _track(left, options, start, callback)
-    details = cast(TracksDetails, outcome.details)
-    kept_all_the_same = matchings.agreeing(cast(Ints, outcome.labels)) & ~good[matchings.match_pairs]
-    details = details.with_pairs(judged, matchings, left.n_matches, int(np.count_nonzero(kept_all_the_same)))
-    return replace(outcome, timings=watch.seconds | dict(outcome.timings), details=details)
-
-
-def _track(matchings: Matchings, options: Options, start: Ints | None, callback: Callback | None) -> Outcome:
-    """Find tracks, all pairs of objects being equal."""
     neighbours, copies, doubt = options.neighbours, options.copies, options.doubt
     watch = Stopwatch()
     with watch("neighbours"):

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from stiefelsync.errors import counted
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.method import Details
-from stiefelsync.sync.tracks.scored_pairs import ScoredPairs
 
 __all__ = ["MatchesByRule", "TracksDetails", "account"]
 
@@ -74,11 +72,6 @@ class TracksDetails(Details):
     by_positions
         Whether matches were judged by their neighbours: positions are known, and neighbours move
         alike.
-    left_out
-        Pairs of objects that were left out, given a prior on pairs.
-    disputed
-        Pairs of which prior and third objects make different things: both objects, and the
-        probabilities that they are of the same thing by the prior and after all.
     """
 
     points_by_rule: Mapping[str, int]
@@ -89,27 +82,12 @@ class TracksDetails(Details):
     wrong: float
     hopeless: tuple[tuple[int, int], ...] = ()
     by_positions: bool = False
-    left_out: tuple[tuple[int, int], ...] = ()
-    disputed: tuple[tuple[int, int, float, float], ...] = ()
 
-    def with_pairs(self, judged: ScoredPairs, matchings: Matchings, left: int, kept: int) -> TracksDetails:
-        """Return what is told of a problem of which so many matches were left by scores of pairs.
-
-        Of the others `kept` agree with the tracks all the same.
-        """
-        pairs, gone = matchings.pair_objects, matchings.n_matches - left - kept
-        rule = self.matches_by_rule
-        odds = np.stack([expit(judged.given), expit(judged.believed)], axis=1)
-        return replace(
-            self,
-            matches_by_rule=replace(rule, scored=gone, kept=rule.kept + kept),
-            wrong=(self.wrong * left + gone) / matchings.n_matches,
-            left_out=tuple((int(i), int(j)) for i, j in pairs[judged.believed <= 0]),
-            disputed=tuple(
-                (int(i), int(j), float(before), float(after))
-                for (i, j), (before, after) in zip(pairs[judged.disputed], odds[judged.disputed], strict=True)
-            ),
-        )
+    def with_left_out(self, gone: int, kept: int) -> TracksDetails:
+        """Return what is told of a problem with further matches, `gone` of them between tracks, `kept` inside."""
+        rule, judged = self.matches_by_rule, sum(asdict(self.matches_by_rule).values())
+        wrong = (self.wrong * judged + gone) / max(judged + gone + kept, 1)
+        return replace(self, matches_by_rule=replace(rule, scored=gone, kept=rule.kept + kept), wrong=wrong)
 
     def figures(self, problem: Matchings) -> dict[str, Any]:
         """Return numbers by rule, hopeless pairs by name, and all of it in a line under "rules".
@@ -139,21 +117,10 @@ class TracksDetails(Details):
         if pairs:
             shown = ", ".join(f"{a}–{b}" for a, b in pairs[:_MAX_NAMES]) + (" …" if len(pairs) > _MAX_NAMES else "")
             said.append(f"{counted(len(pairs), 'pair')} doubtful as a whole: {shown}")
-        scored: dict[str, Any] = {}
-        if self.left_out or self.disputed:
-            scored = {
-                "pairs_left_out": [[called[i], called[j]] for i, j in self.left_out],
-                "disputed_pairs": [[called[i], called[j], given, found] for i, j, given, found in self.disputed],
-            }
-            said.append(
-                f"{counted(len(self.left_out), 'pair')} left out by scores, "
-                f"{counted(len(self.disputed), 'pair')} judged otherwise than scored"
-            )
         return {
             "points_by_rule": dict(self.points_by_rule),
             "matches_by_rule": asdict(self.matches_by_rule),
             **({"hopeless_pairs": pairs} if pairs else {}),
-            **scored,
             "rules": "; ".join(said),
         }
 

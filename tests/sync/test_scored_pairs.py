@@ -14,7 +14,7 @@ from stiefelsync import Matchings, clean, datasets, io, score, synchronise
 from stiefelsync.cli.app import app
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.pair_scores import read_pair_scores
-from stiefelsync.sync.tracks.scored_pairs import prior_of
+from stiefelsync.sync.scored_pairs import prior_of
 
 NAMES = ["a.jpg", "b.jpg", "c.jpg"]
 THREE = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1], names=NAMES)
@@ -36,16 +36,30 @@ def test_look_alikes_are_told_apart_by_scores(cameras: int, seed: int) -> None:
     assert details.wrong == pytest.approx(1 - kept / problem.n_matches)
     # Pairs that were scored wrongly are named, with what was said and what is believed.
     apart = {(i, j) for i, j in problem.pair_objects.tolist() if scene.castle[i] != scene.castle[j]}
-    assert len(set(details.left_out) ^ apart) <= 0.01 * len(scene.scores)
+    figures, number = answer.as_dict(), {name: i for i, name in enumerate(problem.names)}
+    left_out = {(number[a], number[b]) for a, b in figures["pairs_left_out"]}
+    assert len(left_out ^ apart) <= 0.01 * len(scene.scores)
     place = {pair: p for p, pair in enumerate(map(tuple, problem.pair_objects.tolist()))}
-    assert 0.05 < len(details.disputed) / len(scene.scores) < 0.35
-    for i, j, given, found in details.disputed:
-        assert given == pytest.approx(scene.scores[place[i, j]])
+    assert 0.05 < len(figures["disputed_pairs"]) / len(scene.scores) < 0.35
+    for a, b, given, found in figures["disputed_pairs"]:
+        assert given == pytest.approx(scene.scores[place[number[a], number[b]]])
         assert (given < 0.5) == (found > 0.5)
-    figures = answer.as_dict()
-    assert len(figures["disputed_pairs"]) == len(details.disputed)
-    assert figures["disputed_pairs"][0][0] == problem.names[details.disputed[0][0]]
-    assert "judged otherwise than scored" in figures["rules"]
+    assert f"{len(left_out)} pairs left out by scores" in answer.summary()
+
+
+@pytest.mark.parametrize("method", ["accurate", "fast", "union-find", "matcheig"])
+def test_scores_count_whatever_the_method(method: str) -> None:
+    scene = datasets.twins(10, rng=0)
+    without = synchronise(scene.matchings, method=method)
+    answer = synchronise(scene.matchings, method=method, prior=logit(scene.scores))
+    good = answer.pairs.good
+    one_castle = np.equal(*scene.castle[scene.matchings.pair_objects].T)
+    assert (good == one_castle).mean() >= 0.97
+    assert answer.input is scene.matchings
+    before, after = (found.difference.matches_after.agreeing(scene.truth).mean() for found in (without, answer))
+    assert before < 0.8
+    assert after >= 0.95
+    assert without.pairs is None
 
 
 def test_a_prior_by_pair_or_by_objects() -> None:
@@ -116,8 +130,10 @@ def test_clean_takes_scores_and_tells_of_disputes(tmp_path: Path) -> None:
     text = (tmp_path / "page.html").read_text()
     assert "Pairs judged otherwise than scored" in text
     assert f"{disputed[0][0]} – {disputed[0][1]} (scored {disputed[0][2]:.2f}" in text
-    with pytest.raises(InputError, match="takes no scores of pairs"):
-        clean(tmp_path / "matches.npz", tmp_path / "other.npz", pairs=scores, method="fast")
+    other = clean(tmp_path / "matches.npz", tmp_path / "other.npz", pairs=scores, method="accurate")
+    assert other.result.method == "accurate"
+    assert other.as_dict()["disputed_pairs"] == disputed
+    assert score(other.result.labels, scene.truth).fscore >= 0.95
     with pytest.raises(InputError, match="input"):
         clean(tmp_path / "matches.npz", scores, pairs=scores, to="npz", force=True)
 

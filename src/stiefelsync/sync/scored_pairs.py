@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
@@ -16,27 +17,53 @@ from stiefelsync.matching.pair_odds import pair_odds
 __all__ = ["ScoredPairs", "judge_pairs", "prior_of"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Log-odds of every pair that its objects are of the same thing; each shape (P,).
+    """Log-odds of pairs of objects that both are of the same thing.
 
     Attributes
     ----------
-    given
+    objects : (P, 2) int
+        The pairs with matches.
+    given : (P,) float64
         The prior, 0 where there is none.
-    believed
+    believed : (P,) float64
         By the prior and third objects.
     """
 
+    objects: NDArray[np.int32]
     given: Floats
     believed: Floats
 
     @property
-    def disputed(self) -> NDArray[np.bool_]:
+    def good(self) -> Bools:
+        """Pairs that are believed to be of the same thing, (P,); the matches of all others are left out."""
+        return np.asarray(self.believed > 0)
+
+    @property
+    def disputed(self) -> Bools:
         """Pairs on which belief and prior disagree, (P,); never those without a prior."""
         return np.asarray(self.given * self.believed < 0)
+
+    def figures(self, problem: Matchings) -> dict[str, Any]:
+        """Return the pairs left out and the disputed ones by name, with both probabilities, ready for JSON.
+
+        Examples
+        --------
+        >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1])
+        >>> judge_pairs(problem, {(1, 0): 2.0, (1, 2): -1.0}).figures(problem)
+        {'pairs_left_out': [['1', '2']], 'disputed_pairs': []}
+        """
+        called = problem.names or [str(i) for i in range(problem.n_objects)]
+        pairs = [[called[i], called[j]] for i, j in self.objects.tolist()]
+        odds = np.stack([expit(self.given), expit(self.believed)], axis=1).tolist()
+        return {
+            "pairs_left_out": [pairs[p] for p in np.flatnonzero(~self.good)],
+            "disputed_pairs": [[*pairs[p], *odds[p]] for p in np.flatnonzero(self.disputed)],
+        }
 
 
 def judge_pairs(matchings: Matchings, prior: Any) -> ScoredPairs:
@@ -54,7 +81,7 @@ def judge_pairs(matchings: Matchings, prior: Any) -> ScoredPairs:
     [2.0, 0.0]
     """
     given = prior_of(matchings, prior)
-    return ScoredPairs(given, pair_odds(matchings, given))
+    return ScoredPairs(matchings.pair_objects, given, pair_odds(matchings, given))
 
 
 def prior_of(matchings: Matchings, prior: Any) -> Floats:
