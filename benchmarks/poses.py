@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.herz_jesu import epipolar_distance
 from benchmarks.pose_databases import DATABASES, SCENES, make, shuffle_out, thin
 from benchmarks.pose_records import Cell, controls, load, plot, table, verdicts
-from benchmarks.true_cameras import auc, cameras, pose_errors, true_matches
+from benchmarks.true_cameras import Camera, auc, cameras, pose_errors, true_matches
 from stiefelsync import Matchings, io, synchronise
 from stiefelsync.positions.refinement import refine_positions
 
@@ -185,13 +185,13 @@ def run(data: Path, cell: Cell, recipe: Recipe | None = None) -> dict[str, Any]:
         make(data, cell.scene, cell.database, source)
         thin(source, cell.draw)
         (recipe or RECIPES[cell.recipe])(source, path, cell)
-        return judge(data, cell.scene, source, path, cell.mapper)
+        truth = cameras(data / SCENES[cell.scene], larger_side(source))
+        return judge(truth, source, path, cell.mapper)
 
 
-def judge(data: Path, scene: str, source: Path, path: Path, mapper: str) -> dict[str, Any]:
+def judge(truth: dict[str, Camera], source: Path, path: Path, mapper: str) -> dict[str, Any]:
     """Return the figures of the reconstruction from a database, and of its matches against those of its source."""
     side = larger_side(source)
-    truth = cameras(data / SCENES[scene], side)
     given, kept = io.read(source, source=VERIFIED), io.read(path, source=VERIFIED)
     if np.array_equal(kept.sizes, given.sizes):  # matches are judged where their keypoints were
         kept = Matchings.from_endpoints(kept.endpoints, kept.sizes, names=kept.names, coordinates=given.coordinates)
