@@ -224,7 +224,7 @@ def test_gains_that_are_not_numbers_speak_for_nothing():
 
 
 @pytest.mark.parametrize("objects", [12, 90])
-def test_pruning_drops_edges_between_clusters_in_conflict_of_which_one_is_fresh(objects):
+def test_pruning_drops_edges_between_clusters_in_conflict_of_which_one_is_untested(objects):
     rng, dropped = np.random.default_rng(5), 0
     for _ in range(20):
         q = Clusters(rng, 30, objects, 0)

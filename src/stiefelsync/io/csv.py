@@ -200,11 +200,13 @@ def points_of_tracks(
             size = counted(counts[o], "point")
             raise bad_row(path, table, t, message.format(a=points[t], o=called, size=size, track=words[track[t]]))
 
-    check(_first(points >= counts[objects]), "point {a} of {o} does not exist; it has {size}, numbered from 0")
+    check(_first_marked(points >= counts[objects]), "point {a} of {o} does not exist; it has {size}, numbered from 0")
     place = np.append(0, np.cumsum(counts))[objects] + points
-    check(_first(_repeats(place)), "point {a} of {o} is listed twice; it belongs to one track only")
+    check(_first_marked(_repeats(place)), "point {a} of {o} is listed twice; it belongs to one track only")
     tracked = track != table.texts.get("-1", -1)
-    check(_first(tracked & _repeats(track.astype(np.int64) * k + objects)), "track {track} has two points of {o}")
+    check(
+        _first_marked(tracked & _repeats(track.astype(np.int64) * k + objects)), "track {track} has two points of {o}"
+    )
     together = np.bincount(track[tracked]) if len(track) else track
     if window is None and int((together * (together - 1) // 2).sum()) > MOST_MATCHES:
         raise FormatError(
@@ -231,7 +233,7 @@ def _numbered_in_turn(objects: NDArray[np.integer]) -> NDArray[np.int64]:
     return number
 
 
-def _first(marked: NDArray[np.bool_]) -> int | None:
+def _first_marked(marked: NDArray[np.bool_]) -> int | None:
     """Return the first place that is marked, None if none is."""
     return int(marked.argmax()) if marked.any() else None
 

@@ -92,7 +92,9 @@ def write(
                 f"the object name {name!r} has a tab or line break, which tracks.csv cannot hold; rename it"
             )
     rows = (
-        _kept(like, names, matchings, labels) if kept and like else _fresh(names, matchings, labels, image_size, scale)
+        _kept(like, names, matchings, labels)
+        if kept and like
+        else _new_rows(names, matchings, labels, image_size, scale)
     )
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(VERSION + "\n")
@@ -117,7 +119,7 @@ def _kept(like: Path, names: list[str], matchings: Matchings, labels: Any) -> It
                 yield [row[0], label, *row[2:]]
 
 
-def _fresh(
+def _new_rows(
     names: list[str], matchings: Matchings, labels: Any, image_size: tuple[int, int] | None, scale: float
 ) -> Iterator[list[Any]]:
     if matchings.coordinates is None:

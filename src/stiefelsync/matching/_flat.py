@@ -83,7 +83,7 @@ def flat_endpoints(ends: ArrayLike, sizes: Int32s) -> Flat:
 def flat_matrix(W: Any, sizes: Int32s, *, weighted: bool, names: Names) -> Flat:
     """Return the matches of the block matrix W, (m, m), symmetric and binary (or weighted)."""
     m = int(sizes.sum())
-    entries: Any = sparse.coo_array(W if sparse.issparse(W) else _numbers(as_array(W, "W"), "the matching matrix"))
+    entries: Any = sparse.coo_array(W if sparse.issparse(W) else _as_numeric(as_array(W, "W"), "the matching matrix"))
     entries.sum_duplicates()
     entries.eliminate_zeros()
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
@@ -198,7 +198,7 @@ def flat_blocks(blocks: Any, sizes: ArrayLike | None, *, weighted: bool) -> tupl
     listed, counts = _listed(blocks, sizes)
     parts = []
     for pair, block in listed.items():
-        entries: Any = sparse.coo_array(_numbers(block, f"block {pair}"))
+        entries: Any = sparse.coo_array(_as_numeric(block, f"block {pair}"))
         entries.sum_duplicates()
         entries.eliminate_zeros()
         data = _entries(entries.data, f"block {pair}", weighted)
@@ -217,7 +217,7 @@ def flat_scores(
     listed, counts = _listed(scores, sizes)
     parts = []
     for pair, block in listed.items():
-        S = _numbers(block, f"block {pair}").astype(np.float64)
+        S = _as_numeric(block, f"block {pair}").astype(np.float64)
         if np.isnan(S).any() or np.isposinf(S).any():
             raise InputError(f"block {pair} holds NaN or infinite scores; mark what is impossible with -inf")
         rows, columns = ASSIGNMENTS[assign](S - threshold)
@@ -251,7 +251,7 @@ ASSIGNMENTS: dict[str, Callable[[Floats], tuple[NDArray[np.int64], NDArray[np.in
 
 def _entries(data: NDArray[Any], what: str, weighted: bool) -> Floats:
     """Return the nonzero entries of a matrix as float64, or say what is wrong with them."""
-    values: Floats = _numbers(data, what).astype(np.float64)
+    values: Floats = _as_numeric(data, what).astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError(f"{what} holds NaN or infinite entries")
     if not weighted and (values != 1).any():
@@ -259,7 +259,7 @@ def _entries(data: NDArray[Any], what: str, weighted: bool) -> Floats:
     return values
 
 
-def _numbers(matrix: Any, what: str) -> Any:
+def _as_numeric(matrix: Any, what: str) -> Any:
     """Return a dense or sparse matrix if it holds real numbers, or truth values."""
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"{what} must hold real numbers, got {matrix.dtype}")

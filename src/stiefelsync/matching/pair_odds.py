@@ -80,7 +80,7 @@ def pair_odds(matchings: Matchings, prior: ArrayLike, *, rng: np.random.Generato
     triplets, closed, broken = triplet_cycles(matchings, _MOST_TRIPLETS, rng=rng)
     if not len(triplets):
         return given.copy()
-    pairs = _numbers(matchings, triplets)
+    pairs = _pair_numbers(matchings, triplets)
     # By how much a triplet is trusted: +5 where five cycles or more close, −5 where they break.
     count = (closed + broken) / 3
     trust = np.minimum(count, _CERTAIN) * (2 * closed / np.maximum(closed + broken, 1) - 1)
@@ -94,7 +94,7 @@ def pair_odds(matchings: Matchings, prior: ArrayLike, *, rng: np.random.Generato
     return belief
 
 
-def _numbers(matchings: Matchings, triplets: Ints) -> Ints:
+def _pair_numbers(matchings: Matchings, triplets: Ints) -> Ints:
     """Return the pairs (i, j), (i, l), (j, l) of triplets i < j < l by their numbers, (T, 3)."""
     first, second = matchings.pair_objects.astype(np.int64).T
     k = matchings.n_objects

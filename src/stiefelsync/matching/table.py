@@ -274,7 +274,7 @@ def _made(ends: Ints, sizes: Ints, weights: Floats, records: Records, repair: Re
 
 def _probabilities(column: Any, columns: EdgeColumns) -> Floats:
     """Return the scores as probabilities, (M,), or say which row is to blame."""
-    values = _numbers(column)
+    values = _as_numeric(column)
     if values is None:
         raise InputError(f"the column {columns.score!r} does not hold numbers", setting="columns")
     if columns.log2_odds:
@@ -292,7 +292,7 @@ def _probabilities(column: Any, columns: EdgeColumns) -> Floats:
     return values
 
 
-def _numbers(column: Any) -> Floats | None:
+def _as_numeric(column: Any) -> Floats | None:
     """Return a column as float64, NaN for what is empty, or None if it holds something else."""
     if hasattr(column, "combine_chunks"):  # Arrow's
         import pyarrow

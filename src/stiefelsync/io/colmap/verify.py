@@ -69,7 +69,7 @@ def verify(path: Path, matchings: Matchings, table: str = "matches") -> Verifica
             pairs.write_text(text, encoding="utf-8")
             with closing(sqlite3.connect(path)) as database, database:
                 verified = [pair for (pair,) in database.execute("SELECT pair_id FROM two_view_geometries")]
-                raw = [] if table == "matches" else _exchange(database)
+                raw = [] if table == "matches" else _swap_in_verified(database)
                 database.execute("DELETE FROM two_view_geometries")
             pycolmap.verify_matches(path, pairs, options)
     finally:
@@ -85,7 +85,7 @@ def verify(path: Path, matchings: Matchings, table: str = "matches") -> Verifica
     return Verification(len(matchings.pair_objects), matchings.n_matches, int(left), int(count))
 
 
-def _exchange(database: sqlite3.Connection) -> list[Row]:
+def _swap_in_verified(database: sqlite3.Connection) -> list[Row]:
     """Put the verified matches into the place of the raw ones, from where COLMAP verifies, and return these."""
     raw: list[Row] = database.execute("SELECT pair_id, rows, cols, data FROM matches").fetchall()
     database.execute("DELETE FROM matches")

@@ -245,13 +245,13 @@ def _merged(q: Quotient, gain: Floats | None, lost_edge: Bools | None) -> tuple[
     )  # fmt: skip
     n, E, stay, dropped = left.tolist()
     rest = Quotient.tested(
-        _first(points, stay), _first(objects, stay), _first(start, n + 1),
-        _first(A, E), _first(B, E), _first(count, E), _first(weight, E),
+        _shortened(points, stay), _shortened(objects, stay), _shortened(start, n + 1),
+        _shortened(A, E), _shortened(B, E), _shortened(count, E), _shortened(weight, E),
     )  # fmt: skip
     return rest, done[: p - stay], first[: p - stay], dropped
 
 
-def _first(array: NDArray[Any], n: int) -> NDArray[Any]:
+def _shortened(array: NDArray[Any], n: int) -> NDArray[Any]:
     """Return the first n entries of an array, as a copy where that lets most of its memory go."""
     return array[:n] if 2 * n > len(array) else array[:n].copy()
 
@@ -312,4 +312,4 @@ def _contracted(A: Ints, B: Ints, count: Ints, weight: Floats, n: int) -> tuple[
     one, two, counts = (np.empty(len(A), dtype=np.int64) for _ in range(3))
     weights = np.empty(len(A))
     left = call("contract_edges", A, B, count, weight, len(A), n, one, two, counts, weights)
-    return _first(one, left), _first(two, left), _first(counts, left), _first(weights, left)
+    return _shortened(one, left), _shortened(two, left), _shortened(counts, left), _shortened(weights, left)
