@@ -15,9 +15,22 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(version() + "\n")
         return
+    sys.meta_path.insert(0, _WithoutPandas)
     from stiefelsync.cli import main as run
 
     run()
+
+
+class _WithoutPandas:
+    """Says that there is no pandas, in the process of the program, which makes no data frames.
+
+    Arrow loads it as soon as it hands an array to NumPy: half a second, and 60 MB.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the program does without pandas", name=name)
 
 
 def version() -> str:

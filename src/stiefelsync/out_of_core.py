@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -169,19 +171,30 @@ def clean_out_of_core(
 
 
 def _let_go() -> None:
-    """Give back to the system what Arrow keeps for itself."""
+    """Give back to the system what Arrow and the C library keep for themselves."""
     import pyarrow
 
     pyarrow.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # not in every C library
+        if trim is not None:
+            trim(0)
 
 
-def _reported(callback: Callback | None) -> Callback | None:
-    """Return a callback that only tells: a run that is stopped has nothing to write, so Ctrl-C stops this one."""
-    if callback is None:
-        return None
+def _reported(callback: Callback | None) -> Callback:
+    """Return a callback that lets memory go between stages, and tells; it never stops a run.
+
+    A run that is stopped has nothing to write, so Ctrl-C stops this one.
+    """
+    stage = ""
 
     def report(progress: Progress) -> bool:
-        callback(progress)
+        nonlocal stage
+        if progress.stage != stage:
+            stage = progress.stage
+            _let_go()
+        if callback is not None:
+            callback(progress)
         return False
 
     return report
@@ -222,9 +235,7 @@ def _forget(folder: Path) -> None:
         folder.rmdir()
 
 
-def _opened(
-    source: Path, reader: Format, folder: Path, options: Mapping[str, Any], report: Callback | None
-) -> FileSource:
+def _opened(source: Path, reader: Format, folder: Path, options: Mapping[str, Any], report: Callback) -> FileSource:
     """Return a file that is read in parts, a table being made one in a folder first."""
     if reader.name in _READ_IN_PARTS:
         return open_source(source, **options)
@@ -237,15 +248,14 @@ def _opened(
     if not packed.exists():
 
         def tell(stage: str, done: int, total: int) -> None:
-            if report is not None:
-                report(Progress(stage, done, total))
+            report(Progress(stage, done, total))
 
         pack(source, packed, tell=tell, **options)
     return open_source(packed)
 
 
 def _match_rows(
-    tracks: Tracks, n_matches: NDArray[np.int64], names: list[str] | None, report: Callback | None
+    tracks: Tracks, n_matches: NDArray[np.int64], names: list[str] | None, report: Callback
 ) -> Iterator[Columns]:
     """Yield the matches of tracks in order, those of some objects at a time."""
     k = len(tracks.sizes)
@@ -260,11 +270,10 @@ def _match_rows(
             "object_b": _named(objects[:, 1], names),
             "point_b": indices[:, 1],
         }
-        if report is not None:
-            report(Progress("writing", int(before[last]), int(before[-1])))
+        report(Progress("writing", int(before[last]), int(before[-1])))
 
 
-def _track_rows(tracks: Tracks, names: list[str] | None, report: Callback | None) -> Iterator[Columns]:
+def _track_rows(tracks: Tracks, names: list[str] | None, report: Callback) -> Iterator[Columns]:
     """Yield the points of tracks of two points or more, track by track."""
     label = tracks.labels[tracks.points]
     count = np.bincount(label, minlength=1)
@@ -280,8 +289,7 @@ def _track_rows(tracks: Tracks, names: list[str] | None, report: Callback | None
             "object": _named(objects, names),
             "point": some - tracks.offsets[objects],
         }
-        if report is not None:
-            report(Progress("writing", min(first + _ROWS_PER_PART, total), total))
+        report(Progress("writing", min(first + _ROWS_PER_PART, total), total))
 
 
 def _named(objects: NDArray[np.integer[Any]], names: list[str] | None) -> NDArray[Any] | Coded:
