@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import stiefelsync
 from stiefelsync import _start
 
@@ -43,3 +45,18 @@ def test_no_command_waits_for_what_others_need():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"stiefelsync.datasets", "stiefelsync.experiments"} & set(done.stdout.split())
+
+
+def test_arrow_does_not_bring_pandas_along(tmp_path):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("pandas")
+    (tmp_path / "a.csv").write_text("id1,id2,score\nx,y,0.9\ny,z,0.8\n")
+    program = (
+        "import sys; from stiefelsync._start import main\n"
+        "sys.argv[1:] = ['sync', 'a.csv', '-o', 'b.parquet']\n"
+        "try: main()\n"
+        "finally: assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b.parquet").exists()
