@@ -287,3 +287,11 @@ def test_reconstructions_of_colmap(tmp_path, text: bool):
     io.write(Matchings.from_labels([0, 0], [1, 1], names=["x", "y"]), tmp_path / "other.npz")
     with pytest.raises(InputError, match="which the matches do not know"):
         judge_files(tmp_path / "sparse", tmp_path / "other.npz")
+
+
+def test_matches_that_nothing_can_contradict():
+    """All objects were compared with one and no others: whatever the matches are, they agree."""
+    problem, truth = datasets.shapes.star(rng=0)
+    found = judge(truth, problem)
+    assert summary(found).startswith("nothing can be said: no cycle of objects was compared")
+    assert "do not rely" in told(found)["basis"]

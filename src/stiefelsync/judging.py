@@ -55,6 +55,8 @@ Name = str | os.PathLike[str]
 
 WORST = 20
 """Tracks that are told as the worst."""
+UNTOLD = "; but no cycle of objects was compared, so that no match can contradict others: do not rely on these shares"
+"""Where matches tell nothing of their errors."""
 TOLD = 5
 """Places where two answers differ that are told."""
 INTERVAL = 0.05, 0.95
@@ -357,10 +359,22 @@ def _verdict(
         method=method,
         log_likelihood=drawn.log_likelihood(first.group) if whole else None,
         own_log_likelihood=drawn.log_likelihood(own.group),
-        basis=drawn.basis,
+        basis=drawn.basis + (UNTOLD if _without_cycles(problem) else ""),
         worst=_worst(tracks, problem, drawn),
         against=None if second is None else _rivalry(first, second, problem=problem, drawn=drawn),
     )
+
+
+def _without_cycles(problem: Matchings) -> bool:
+    """Return whether comparisons make a tree or several, as of a star: there anything may be true.
+
+    Examples
+    --------
+    >>> _without_cycles(Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[0, 0]]}, [1, 1, 1]))
+    True
+    """
+    parts = connected(problem.n_objects, problem.pair_objects.astype(np.int64))
+    return len(problem.pair_objects) == problem.n_objects - len(np.unique(parts))
 
 
 def pairing_of(answer: ArrayLike | Matchings | Synchronisation, problem: Matchings) -> Pairing:
@@ -791,6 +805,8 @@ def summary(verdict: Verdict) -> str:
     own = verdict.own_fscore.value - verdict.fscore.value
     beside = "about as good as ours" if abs(own) < 0.01 else ("worse than ours" if own > 0 else "better than ours")
     clash = f"; {counted(verdict.conflicts, 'track')} in conflict" if verdict.conflicts else ""
+    if UNTOLD in verdict.basis:
+        return f"nothing can be said: no cycle of objects was compared, so that no match can contradict others{clash}"
     return (
         f"about {100 * verdict.wrong.value:.1f} % of what it puts together is wrong and"
         f" {100 * verdict.missing.value:.1f} % is missing: {beside}{clash}"
