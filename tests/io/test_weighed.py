@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync.io import hdf5
 from stiefelsync.io.hdf5_chunks import from_chunks
 from stiefelsync.io.sqlite import snapshot
 from tests.io.colmap_schemas import build
@@ -201,7 +202,7 @@ def test_a_large_chunk_of_few_values(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         pair(file, 25_000_000, zeros(200))
     assert (tmp_path / "a.h5").stat().st_size < 300_000
-    refused(tmp_path / "a.h5", "its datasets would take 200,000,000 bytes")
+    refused(tmp_path / "a.h5", "its datasets would take 200,004,096 bytes")
 
 
 def test_a_chunk_that_unpacks_to_more_than_it_is(tmp_path):
@@ -227,13 +228,15 @@ def test_a_chunk_that_is_packed_twice(tmp_path):
     refused_in_little_memory(tmp_path / "a.h5", "is packed more than once", "h5py")
 
 
-def test_many_large_chunks_of_few_values(tmp_path):
+def test_many_large_chunks_of_few_values(tmp_path, monkeypatch):
     """One chunk at a time, so that none is large; what they take together is."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for number in range(40):
             group = file.create_group(f"a.jpg/b{number}.jpg")
             group.create_dataset("matches0", shape=(4,), maxshape=(None,), chunks=(2**19,), dtype="i8")
+    # None of them is unpacked first.
+    monkeypatch.setattr(hdf5, "from_chunks", lambda *_: pytest.fail("a chunk was unpacked"))
     refused(tmp_path / "a.h5", "its datasets would take")
 
 
@@ -509,6 +512,15 @@ class TestPipes:
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_what_says_that_it_is_empty_is_not_opened(tmp_path, monkeypatch):
+    """As do files of the kernel's, of which /proc/kmsg keeps its reader waiting."""
+    (tmp_path / "a.csv").touch()
+    monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("it was opened"))
+    for format in (None, *io.FORMATS):
+        with pytest.raises(FormatError, match=r"is empty|is not a folder|folder"):
+            io.read(tmp_path / "a.csv", format)
+
+
 def test_a_device_in_a_dataset(tmp_path):
     path = dataset(tmp_path)
     (path / "matches" / "z.parquet").symlink_to("/dev/zero")

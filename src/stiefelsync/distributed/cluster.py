@@ -10,6 +10,7 @@ import socket
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -137,7 +138,21 @@ def on_workers(client: Any) -> Run:
     """
     from dask import config
 
+    lost = CancelledError, dask().comm.CommClosedError
+
     def run(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
+        try:
+            yield from all_of(function, tasks, n)
+        except Exception as error:
+            # A task that failed is no reason to doubt the scheduler; one that nobody knows of any more is.
+            if client.status == "running" and not isinstance(error, lost):
+                raise
+            raise InputError(
+                f"the scheduler at {client.scheduler.address} has gone ({type(error).__name__}); start another one, and "
+                "give a folder for checkpoints to go on where the work was"
+            ) from error
+
+    def all_of(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
         waiting: deque[Any] = deque()
         rest, left = iter(tasks), n
         while True:

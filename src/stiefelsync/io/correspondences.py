@@ -171,6 +171,7 @@ def _read_npz(path: Path) -> Pairs:
 def _read_hdf5(path: Path) -> Pairs:
     pairs: Pairs = {}
     with opened(path) as file:
+        file.weigh("keypoints0", "keypoints1", "scores")
         for group in file.having("keypoints0"):
             names = group.split("/")
             if len(names) != 2:

@@ -91,6 +91,14 @@ class Datasets:
         """Return the paths of all groups that hold a dataset of that name."""
         return [group for group, datasets in self.groups.items() if group and dataset in datasets]
 
+    def weigh(self, *names: str) -> None:
+        """Refuse a file of which all datasets of these names together are more than it can hold.
+
+        Each alone may be small enough; without this, most of them would be unpacked before the sum is too large.
+        """
+        there = [item for group in self.groups.values() for name, item in group.items() if name in names]
+        check_bytes(sum(_bytes(item) for item in there), self.path, "its datasets")
+
     def read(self, group: str, dataset: str, kinds: str) -> NDArray[Any] | None:
         """Return an array, None if there is none; `kinds` are those of NumPy that its type may be of."""
         item = self.groups[group].get(dataset)
@@ -98,15 +106,21 @@ class Datasets:
             return None
         if item.shape is None or item.dtype.kind not in kinds or item.dtype.hasobject:
             raise FormatError(f"{self.path}: {dataset} of {shown(group)!r} does not hold numbers of the kind expected")
-        # A chunk is unpacked whole, however few of its values the dataset has.
-        chunk = math.prod(item.chunks or ())
-        parts = zip(item.shape, item.chunks or item.shape, strict=True)
-        many = math.prod(-(-length // max(part, 1)) for length, part in parts)
-        self._taken += max(math.prod(item.shape) * item.dtype.itemsize, chunk * item.dtype.itemsize, many * A_CHUNK)
+        self._taken += _bytes(item)
         check_bytes(self._taken, self.path, "its datasets")
         if item.chunks is None:
             return np.asarray(item[()])
         return from_chunks(item, self.path, f"{dataset} of {shown(group)!r}")
+
+
+def _bytes(item: Any) -> int:
+    """Return what reading a dataset takes: a chunk is unpacked whole, however few of its values the dataset has."""
+    if item.shape is None:
+        return 0
+    chunk = math.prod(item.chunks or ())
+    parts = zip(item.shape, item.chunks or item.shape, strict=True)
+    many = math.prod(-(-length // max(part, 1)) for length, part in parts)
+    return max(math.prod(item.shape) * item.dtype.itemsize, chunk * item.dtype.itemsize, many * A_CHUNK)
 
 
 @contextmanager

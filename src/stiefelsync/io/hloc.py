@@ -63,6 +63,7 @@ def _load(path: Path, features: str | Path | None, known: dict[str, NDArray[Any]
         ends = {group: _split(group, escaped, path) for group in groups}
         names = list(keypoints) if keypoints is not None else sorted({name for pair in ends.values() for name in pair})
         number = {name: i for i, name in enumerate(names)}
+        datasets.weigh("matches0", "matching_scores0")
         pairs = [_pair(datasets, group, (number[first], number[second])) for group, (first, second) in ends.items()]
     sizes = _sizes(names, pairs, keypoints, path)
     coordinates = None if keypoints is None else np.concatenate([np.empty((0, 2)), *keypoints.values()])
@@ -84,6 +85,7 @@ def _load_features(path: Path) -> dict[str, NDArray[Any]]:
     if not path.exists():
         raise InputError(f"{path} does not exist")
     with opened(path) as datasets:
+        datasets.weigh("keypoints")
         read = {name: datasets.read(name, "keypoints", "fiu") for name in datasets.having("keypoints")}
     found = {name: keypoints for name, keypoints in read.items() if keypoints is not None}
     for name, keypoints in found.items():

@@ -32,7 +32,8 @@ _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 def regular(path: Path) -> Path:
     """Return a path; raise :class:`FormatError` if what is there is neither a file nor absent.
 
-    A pipe keeps its reader waiting for good, a device like ``/dev/zero`` gives bytes without end. Every reader asks
+    A pipe keeps its reader waiting for good, a device like ``/dev/zero`` gives bytes without end; what is empty says
+    nothing either. Every reader asks
     here before it opens a file; streams are read by the command line alone, which keeps what comes in in a file.
 
     Examples
@@ -47,6 +48,9 @@ def regular(path: Path) -> Path:
         raise FormatError(f"{path} is a folder where a file is expected")
     if path.exists() and not path.is_file():
         raise FormatError(f"{path} is a pipe or a device, not a file; copy what it gives to a file first")
+    # Files of the kernel's (/proc/kmsg) say that they are empty, too, and some keep their reader waiting.
+    if path.is_file() and not path.stat().st_size:
+        raise FormatError(f"{path} is empty")
     return path
 
 

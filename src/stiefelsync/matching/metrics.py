@@ -180,7 +180,7 @@ def cycle_error(
         per_pair = matchings.n_matches / max(len(matchings.pair_objects), 1)
         budget = _MAX_COMPOSED[matchings.n_points * matchings.n_objects <= _MAX_TABLE_ENTRIES]
         max_triplets = max(int(budget / (3 * max(per_pair, 1))), 2)
-    if max_triplets < 2:
+    if not max_triplets >= 2:
         raise InputError(f"max_triplets must be at least 2, got {max_triplets}")
     triplets, exact, confirmed, contradicted = _count_cycles(matchings, max_triplets, generator(rng))
     judged = confirmed + contradicted

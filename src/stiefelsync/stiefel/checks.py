@@ -23,10 +23,14 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     >>> bool(generator(None).random() == generator(None).random())
     False
     """
+    # NumPy makes a seed of every array that can be turned into whole numbers, complex ones by halves.
+    seeds = isinstance(rng, np.ndarray) and (rng.dtype.kind not in "iu" or np.ma.isMaskedArray(rng))
     try:
-        return np.random.default_rng(rng)
+        if not seeds:
+            return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise InputError(f"rng must be a seed (a whole number of at least 0) or a generator, got {rng!r}") from None
+        pass
+    raise InputError(f"rng must be a seed (a whole number of at least 0) or a generator, got {rng!r}")
 
 
 def is_integer(value: Any) -> bool:

@@ -185,7 +185,10 @@ def _aligned(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def _orthogonal(Q: ArrayLike, d: int, dtype: Any) -> NDArray[Any]:
-    start = np.asarray(Q, dtype=dtype)
+    start = np.asarray(Q)
+    if np.iscomplexobj(start):
+        raise InputError("Q must be real")
+    start = start.astype(dtype)
     if start.shape != (d, d) or not abs(start.T @ start - np.eye(d)).max() <= _ORTHONORMAL:
         raise InputError(f"Q must be an orthogonal matrix of shape ({d}, {d})")
     return start
