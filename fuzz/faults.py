@@ -1,4 +1,7 @@
-"""``make faults``: writers killed at random moments, full disks, vanished folders, two writers, a live database.
+"""``make faults``: writers killed at random moments, full disks, vanished folders, moves that fail, two writers.
+
+And databases that others change, lock, or left in the middle of a change; and runs in parts whose disk is full, whose
+checkpoints vanish, whose scheduler is killed.
 
 After every fault: an output is absent, or as it was, or complete; no input has changed; and nothing is left in the
 folder once the next run is through. Counts are printed; the moments are drawn from ``--seed``.
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import random
@@ -23,6 +27,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +35,28 @@ from stiefelsync import Matchings, io, plotting, report
 from stiefelsync.cli.app import _end
 from stiefelsync.errors import StiefelSyncError
 from stiefelsync.io.staging import leftovers, remove_all
+from stiefelsync.out_of_core import clean_out_of_core
 from tests.io.colmap_schemas import build
 
-__all__ = ["FAULTS", "WRITERS", "Setting", "disk_full", "folder_removed", "killed", "live_database", "two_writers"]
+__all__ = [
+    "DATABASES", "FAULTS", "PARTS", "SCHEDULER", "WRITERS", "Setting", "disk_full", "killed", "scheduler_killed",
+    "sync_killed",
+]  # fmt: skip
 
 PROGRAM = [sys.executable, "-c", "from stiefelsync.cli import main; main()"]
 LONGEST = 60  # seconds a child lives
+SCHEDULER = """
+import asyncio
+from distributed import Scheduler, Worker
+
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
+        async with Worker(scheduler.address, nthreads=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"):
+            print(scheduler.address, flush=True)
+            await asyncio.Event().wait()
+
+asyncio.run(main())
+"""  # and a worker, in one process
 REFUSED, WROTE, BROKE = 3, 0, 9  # exit codes of children
 
 
@@ -241,6 +262,59 @@ def folder_removed(setting: Setting, name: str, times: int, rng: random.Random) 
     return tally
 
 
+def move_fails(setting: Setting, name: str, times: int, rng: random.Random) -> Counter[str]:
+    """Let the moves of finished files to their places fail, all from some one on, as on a disk that breaks."""
+    file, write = WRITERS[name]
+    path, complete = setting.folder / file, _fingerprints(setting, name)
+    tally: Counter[str] = Counter()
+    for turn in range(times):
+        if turn % 2:
+            _remove(path)
+            write(setting, path, 0)
+        else:
+            _remove(path)
+        before = path.exists()
+        sound, code, kinds = (
+            rng.randrange(2),
+            rng.choice((errno.EIO, errno.ENOSPC, errno.EACCES)),
+            ("link", "rename", "replace"),
+        )
+        if rng.random() < 0.5:
+            kinds = (rng.choice(kinds),)
+
+        def work(sound: int = sound, code: int = code, kinds: tuple[str, ...] = kinds) -> None:
+            left = [sound]
+
+            def failing(move: Callable[..., None]) -> Callable[..., None]:
+                def fail(*args: Any, **kwargs: Any) -> None:
+                    left[0] -= 1
+                    if left[0] < 0:
+                        raise OSError(code, os.strerror(code))
+                    move(*args, **kwargs)
+
+                return fail
+
+            if not path.is_dir():  # else the writer of the test itself moves the old one away
+                for kind in kinds:
+                    setattr(os, kind, failing(getattr(os, kind)))
+            write(setting, path, 1)
+
+        with _forked(work) as child:
+            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        tally["moves that fail"] += 1
+        tally["refused" if ended == REFUSED else "written another way"] += 1
+        if ended not in (REFUSED, WROTE):
+            tally[f"bad: ended with {ended}"] += 1
+        elif ended == REFUSED and path.exists() != before:
+            tally["bad: an output came or went"] += 1
+        elif path.exists() and _fingerprint(path, name) != complete[ended == WROTE]:
+            tally["bad: another output"] += 1
+        for wrong in setting.wrong():
+            tally[f"bad: {wrong}"] += 1
+    _remove(path)
+    return tally
+
+
 def two_writers(setting: Setting, name: str, times: int, rng: random.Random) -> Counter[str]:
     """Let two processes write one file at once, neither of which may replace the other's."""
     suffix = io.FORMATS[name].suffixes[0] if name in io.FORMATS else None
@@ -308,6 +382,199 @@ def live_database(setting: Setting, times: int, rng: random.Random) -> Counter[s
                 tally["bad: the database was damaged"] += 1
     for path in setting.folder.glob("live*"):
         path.unlink()
+    return tally
+
+
+def locked_database(setting: Setting, times: int, rng: random.Random) -> Counter[str]:
+    """Read a database that another process locks for a while: all of it, or an error that says so."""
+    live, tally = setting.folder / "locked.db", Counter[str]()
+    shutil.copy(setting.database, live)
+    expected = io.read(live).endpoints.tobytes()
+    for turn in range(times):
+        ready, done = os.pipe()
+
+        def work(turn: int = turn, done: int = done) -> None:
+            with contextlib.closing(sqlite3.connect(live, isolation_level=None)) as other:
+                other.execute(f"PRAGMA journal_mode = {('WAL', 'DELETE')[turn % 2]}")
+                other.execute("PRAGMA locking_mode = EXCLUSIVE")
+                other.execute("BEGIN EXCLUSIVE")
+                other.execute("UPDATE images SET name = name WHERE image_id = 1")
+                os.write(done, b".")
+                time.sleep(LONGEST)
+
+        with _forked(work) as child:
+            os.read(ready, 1)
+            try:
+                tally["bad: another problem" if io.read(live).endpoints.tobytes() != expected else "read"] += 1
+            except StiefelSyncError as error:
+                tally["refused" if "locked" in str(error) else f"bad: {error}"] += 1
+            os.kill(child, signal.SIGKILL)
+        os.close(ready)
+        os.close(done)
+        tally["locked databases"] += 1
+        if io.read(live).endpoints.tobytes() != expected:
+            tally["bad: another problem afterwards"] += 1
+    for path in setting.folder.glob("locked.db*"):
+        path.unlink()
+    return tally
+
+
+def hot_journal(setting: Setting, times: int, rng: random.Random) -> Counter[str]:
+    """Read a database of which a killed process has written half of a change: an error; once undone it is read."""
+    live, tally = setting.folder / "half.db", Counter[str]()
+    expected = io.read(setting.database).endpoints.tobytes()
+    for _ in range(times):
+        for path in setting.folder.glob("half.db*"):
+            path.unlink()
+        shutil.copy(setting.database, live)
+        ready, done = os.pipe()
+
+        def work(done: int = done, rows: int = rng.randint(1, 6)) -> None:
+            with contextlib.closing(sqlite3.connect(live, isolation_level=None)) as other:
+                other.execute("PRAGMA journal_mode = DELETE")
+                other.execute("PRAGMA cache_size = 1")  # pages are written before the change is complete
+                other.execute("BEGIN IMMEDIATE")
+                for table in ("matches", "two_view_geometries"):
+                    other.execute(f"UPDATE {table} SET data = zeroblob(length(data)) WHERE rowid % ? = 0", (rows,))
+                os.write(done, b".")
+                time.sleep(LONGEST)
+
+        with _forked(work) as child:
+            os.read(ready, 1)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        os.close(ready)
+        os.close(done)
+        left = {path.name: path.read_bytes() for path in setting.folder.glob("half.db*")}
+        tally["changes cut short"] += 1
+        tally["pages were written"] += left["half.db"] != setting.database.read_bytes()
+        if "half.db-journal" not in left:
+            tally["bad: no log was left"] += 1
+        try:
+            io.read(live)
+            tally["bad: read in the middle of a change"] += 1
+        except StiefelSyncError as error:
+            tally["refused" if "in the middle of a change" in str(error) else f"bad: {error}"] += 1
+        if left != {path.name: path.read_bytes() for path in setting.folder.glob("half.db*")}:
+            tally["bad: the database or its log was touched"] += 1
+        with contextlib.closing(sqlite3.connect(live)) as other:  # as the error advises
+            other.execute("SELECT count(*) FROM images").fetchone()
+        if io.read(live).endpoints.tobytes() != expected:
+            tally["bad: another problem"] += 1
+    for path in setting.folder.glob("half.db*"):
+        path.unlink()
+    return tally
+
+
+class _InParts:
+    """A run in parts with checkpoints, on a table of the inputs, and what it writes undisturbed."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.table = setting, setting.inputs / "a.csv"
+        io.write(setting.answers[0], self.table, force=True)
+        setting.before = setting.state()
+        self.output, self.kept = setting.folder / "parts.csv", setting.folder / "unfinished"
+        begun = time.perf_counter()
+        self.run()
+        self.usual, self.whole = time.perf_counter() - begun, self.output.read_bytes()
+        self.output.unlink()
+
+    def run(self) -> None:
+        clean_out_of_core(self.table, self.output, checkpoint=self.kept, force=True)
+
+    def end(self, tally: Counter[str]) -> None:
+        """Run it once more, undisturbed, and look at what is there."""
+        if self.output.exists() and self.output.read_bytes() != self.whole:
+            tally["bad: partial output"] += 1
+        self.run()
+        if self.output.read_bytes() != self.whole:
+            tally["bad: other bytes"] += 1
+        self.output.unlink()
+        if self.kept.exists():
+            tally["bad: checkpoints were left"] += 1
+        for wrong in self.setting.wrong():
+            tally[f"bad: {wrong}"] += 1
+
+
+def parts_killed(setting: Setting, times: int, rng: random.Random) -> Counter[str]:
+    """Kill a run in parts, once or several times in a row; the next one goes on and writes the same bytes."""
+    parts, tally = _InParts(setting), Counter[str]()
+    for turn in range(times):
+        with _forked(parts.run) as child:
+            time.sleep(rng.uniform(0, 1.2 * parts.usual))
+            os.kill(child, signal.SIGTERM if turn % 2 else signal.SIGKILL)
+            os.waitpid(child, 0)
+        tally["kills of runs in parts"] += 1
+        tally["parts were left"] += parts.kept.exists()
+        if rng.random() < 0.6:
+            parts.end(tally)
+    parts.end(tally)
+    return tally
+
+
+def spill_disk_full(setting: Setting, times: int, rng: random.Random) -> Counter[str]:
+    """Let what a run in parts keeps on disk grow to some size and no further."""
+    parts, tally = _InParts(setting), Counter[str]()
+    for _ in range(times):
+        limit = int(10 ** rng.uniform(1, 4))
+
+        def work(limit: int = limit) -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            parts.run()
+
+        with _forked(work) as child:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        tally["disks full of parts"] += 1
+        tally["refused"] += code == REFUSED
+        if code != REFUSED or parts.output.exists():
+            tally[f"bad: ended with {code}, or wrote something"] += 1
+        parts.end(tally)
+    return tally
+
+
+def checkpoints_removed(setting: Setting, times: int, rng: random.Random) -> Counter[str]:
+    """Remove what a run in parts keeps while it runs: an error, or all of the answer."""
+    parts, tally = _InParts(setting), Counter[str]()
+    for _ in range(times):
+        with _forked(parts.run) as child:
+            time.sleep(rng.uniform(0, parts.usual))
+            while parts.kept.exists() and os.waitpid(child, os.WNOHANG) == (0, 0):
+                shutil.rmtree(parts.kept, ignore_errors=True)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, 0)
+        shutil.rmtree(parts.kept, ignore_errors=True)
+        tally["checkpoints removed"] += 1
+        tally["answered all the same"] += parts.output.exists()
+        parts.end(tally)
+    return tally
+
+
+def scheduler_killed(setting: Setting, times: int, rng: random.Random) -> Counter[str]:
+    """Kill the scheduler whose workers do the work: an error within a minute, and nothing is written."""
+    tally, output = Counter[str](), setting.folder / "by-workers.npz"
+    for _ in range(times):
+        with subprocess.Popen(
+            [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as own:
+            assert own.stdout is not None
+            address = own.stdout.readline().decode().strip()
+            command = [*PROGRAM, "sync", str(setting.database), "-o", str(output), "--method", "tracks"]
+            with subprocess.Popen([*command, "--scheduler", address, "--quiet"], stderr=subprocess.PIPE) as run:
+                assert run.stderr is not None
+                time.sleep(rng.uniform(1, 4))
+                own.kill()
+                try:
+                    code = run.wait(LONGEST)
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    code = None
+                told = run.stderr.read()
+        tally["schedulers killed"] += 1
+        tally["refused" if code == 2 else "written before" if code == 0 else f"bad: ended with {code}"] += 1
+        if b"Traceback" in told or (code != 0) != (not output.exists()):
+            tally["bad: a traceback, or an output in spite of an error"] += 1
+        output.unlink(missing_ok=True)
+        tally.update(f"bad: {wrong}" for wrong in setting.wrong())
     return tally
 
 
@@ -381,7 +648,18 @@ def _results(folder: Path) -> list[str]:
     return sorted(json.dumps(line, sort_keys=True) for line in kept)
 
 
-FAULTS = {"killed": killed, "disk full": disk_full, "folder removed": folder_removed, "two writers": two_writers}
+FAULTS = {
+    "killed": killed,
+    "disk full": disk_full,
+    "folder removed": folder_removed,
+    "move fails": move_fails,
+    "two writers": two_writers,
+}
+"""Faults of every writer."""
+DATABASES = {"live": live_database, "locked": locked_database, "half changed": hot_journal}
+"""Faults of databases that are read."""
+PARTS = {"killed": parts_killed, "disk full": spill_disk_full, "removed": checkpoints_removed}
+"""Faults of runs in parts."""
 
 
 def main() -> int:
@@ -390,6 +668,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=22, help="of each writer")
     parser.add_argument("--sync", type=int, default=60, help="kills of the program sync")
     parser.add_argument("--reproduce", type=int, default=6, help="kills of the program reproduce")
+    parser.add_argument("--schedulers", type=int, default=4, help="that are killed")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     rng, total = random.Random(given.seed), Counter[str]()
@@ -409,7 +688,11 @@ def main() -> int:
                     done(fault, name, tally)
                 for path in setting.folder.iterdir():
                     _remove(path)
-        done("live database", "colmap", live_database(setting, given.kills, rng))
+        for fault, run_on in DATABASES.items():
+            done(fault, "database", run_on(setting, given.kills, rng))
+        for fault, run_on in PARTS.items():
+            done(fault, "parts", run_on(setting, given.kills, rng))
+        done("killed", "scheduler", scheduler_killed(setting, given.schedulers, rng))
         done("killed", "sync", sync_killed(setting, given.sync, rng))
         done("killed", "reproduce", reproduce_killed(setting, given.reproduce, rng))
     bad = {what: count for what, count in total.items() if what.startswith("bad")}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stiefelsync import Matchings, datasets, synchronise
+from benchmarks import verdict
+from stiefelsync import Matchings, datasets, inspection, score, synchronise
 from stiefelsync.inspection import NEAR, inspect
 from stiefelsync.matching import Repair
 from stiefelsync.matching.graph import components
@@ -99,12 +103,97 @@ def test_without_matches_there_is_nothing_to_judge() -> None:
     assert inspect(Matchings.from_pairs({}, [2, 2])).worth == "no: there are no matches, hence nothing to judge"
 
 
-def test_few_conflicts_with_many_doubtful_matches_are_worth_while() -> None:
-    clean = inspect(datasets.synthetic(10, 6, 1.0, 0.0, rng=0)[0])
-    some = replace(clean, conflicts=1, components=1000)
-    assert some.worth.startswith("hardly")
-    assert replace(some, alone_share=0.5, doubtful_share=0.0).worth.startswith("yes")
-    assert replace(some, conflicts=1000).worth.startswith("yes")
+CLEAN = inspect(datasets.synthetic(10, 6, 1.0, 0.0, rng=0)[0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "adds", "told"),
+    [
+        ({}, True, "no: the matches are consistent"),
+        ({"conflicts": 1}, True, "hardly: few conflicts, few doubtful matches: the answer will hardly differ"),
+        ({"wrong_share": 0.0074}, True, "hardly: few"),
+        ({"wrong_share": 0.0075}, True, "yes: some 0.8 % of the matches are wrong"),
+        ({"conflicts": 9, "torn_share": 0.019}, True, "hardly: few"),
+        ({"conflicts": 1, "torn_share": 0.02}, True, "yes: 2.0 % of the matched points lie in tracks that contradict"),
+        ({"wrong_share": 0.3, "torn_share": 1.0}, True, "yes: some 30.0 % of the matches are wrong; 100.0 %"),
+        ({"wrong_share": None, "cycle_error": None, "conflicts": 1, "torn_share": 1.0}, True, "yes: 100.0 % of"),
+        ({"transitivity": 0.981}, True, "hardly: few"),
+        ({"transitivity": 0.98}, True, "yes: nothing contradicts, but matches that follow are missing: 2.0 %"),
+        ({"transitivity": 0.5, "conflicts": 1}, True, "yes: little contradicts, but matches that follow are missing"),
+        ({"transitivity": 0.5}, False, "no: the matches are consistent"),
+        ({"transitivity": 0.5, "conflicts": 1}, False, "hardly: few"),
+        ({"alone_share": 0.004, "doubtful_share": 0.004, "conflicts": 1}, False, "yes: some 0.8 % of"),
+        ({"alone_share": 0.004, "doubtful_share": 0.004}, False, "hardly: few"),  # which nothing contradicts
+    ],
+)  # fmt: skip
+def test_the_verdict_rests_on_matches_points_and_cycles(changed, adds, told) -> None:
+    assert replace(CLEAN, **changed).verdict(adds=adds).startswith(told)
+
+
+def test_one_giant_component_is_no_single_conflict() -> None:
+    """That was "hardly" worth while: one conflict among many components, with 30 % of the matches wrong."""
+    found = inspect(datasets.scene(20_000, 200, 1_000, 2_000, wrong=0.3)[0])
+    assert found.conflicts < 0.01 * found.components
+    assert found.torn_share > 0.99
+    assert found.worth.startswith("yes: some 30.0 % of the matches are wrong; 99.7 % of the matched points")
+
+
+MEASURED = Path(__file__).parents[1] / "docs" / "results" / "verdict.csv"
+
+
+def measured() -> dict[str, dict[str, str]]:
+    """Return the lines of the table of ``python -m benchmarks.verdict`` for seed 0, by problem."""
+    with MEASURED.open(encoding="utf-8", newline="") as file:
+        return {line["problem"]: line for line in csv.DictReader(file) if line["seed"] == "0"}
+
+
+def test_the_verdict_is_right_wherever_the_default_changes_the_fscore() -> None:
+    """On every shape, by what the default was measured to change: solving them all takes minutes."""
+    assert set(measured()) == set(verdict.PROBLEMS)
+    told = {name: inspect(draw(rng=0)[0]).worth.partition(":")[0] for name, draw in verdict.PROBLEMS.items()}
+    assert not [
+        (name, told[name]) for name, line in measured().items() if verdict.is_wrong({**line, "verdict": told[name]})
+    ]
+
+
+@pytest.mark.parametrize("name", ["row 10 0.02", "complete 0.05", "bipartite", "star large"])
+def test_what_was_measured_is_what_the_default_does(name) -> None:
+    known, line = measured()[name], verdict.measure(name, 0)
+    change = float(known["answer"]) - float(known["matches"])
+    assert line["matches"] == pytest.approx(float(known["matches"]), abs=1e-4)
+    assert (abs(line["answer"] - line["matches"]) > 0.01) == (abs(change) > 0.01)
+
+
+@pytest.mark.parametrize(
+    ("draw", "told"),
+    [
+        (partial(datasets.synthetic, 25, 30, 0.7, 0.0), "no"),
+        (partial(datasets.shapes.merging, noise=0.1), "no"),
+        (partial(datasets.synthetic, 50, 2, 0.8, 0.2), "no"),  # two objects contradict nothing
+        (partial(datasets.synthetic, 25, 30, 0.7, 0.05), "yes"),
+        (partial(datasets.scene, 1_000, 40, 200, 400, wrong=0.05), "yes"),
+        (datasets.shapes.star, "yes"),  # no cycle, no conflict, and most matches missing
+        (partial(datasets.shapes.ring, error=0.0), "yes"),
+    ],
+)
+def test_the_verdict_is_no_where_nothing_changes(draw, told) -> None:
+    problem, truth = draw(rng=0)
+    change = score(synchronise(problem), truth).fscore - score(problem, truth).fscore
+    assert (abs(change) > 0.01) == (told == "yes")
+    assert inspect(problem).worth.startswith(told)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ways_without_a_direct_match_by_brute_force(seed, monkeypatch) -> None:
+    problem, _ = datasets.shapes.independent(8, 12, observed=0.6, hit=0.6, wrong=0.3, rng=seed)
+    joined = {frozenset(ends) for ends in problem.endpoints.tolist()}
+    partners = [
+        [b if a == x else a for a, b in problem.endpoints.tolist() if x in (a, b)] for x in range(problem.n_points)
+    ]
+    ways = [frozenset(ends) in joined for own in partners for ends in combinations(own, 2)]
+    assert inspect(problem).transitivity == pytest.approx(np.mean(ways))
+    monkeypatch.setattr(inspection, "MAX_WAYS", len(ways) - 1)  # drawn, then
+    assert inspect(problem).transitivity == pytest.approx(np.mean(ways), abs=4 / len(ways) ** 0.5)
 
 
 @pytest.mark.parametrize(("moving", "told"), [(10, True), (9, False)])

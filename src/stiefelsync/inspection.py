@@ -16,14 +16,18 @@ from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
 from stiefelsync.positions.grid import resolution
 from stiefelsync.positions.units import NEAR, in_pixels
+from stiefelsync.stiefel.checks import generator
 from stiefelsync.sync.method import BY_POSITIONS
 from stiefelsync.sync.synchronise import synchronise
 from stiefelsync.sync.tracks.details import TracksDetails
 
 __all__ = ["MIN_CYCLES", "NEAR", "Inspection", "inspect"]
 
-FEW_CONFLICTS, FEW_DOUBTFUL = 0.01, 0.015
-"""Shares of components in conflict and of doubtful matches below which reconstructions hardly change."""
+FEW_WRONG, FEW_TORN, FEW_OPEN = 0.0075, 0.02, 0.02
+"""Shares of wrong matches, of points in conflict, and of ways of two matches without a direct one, below which the
+fscore changes by less than .01."""
+MAX_WAYS = 100_000
+"""Ways of two matches looked at for `transitivity`."""
 MIN_CYCLES = 30
 """Cycles of three matches below which nothing is said about the share of wrong matches."""
 
@@ -46,6 +50,12 @@ class Inspection:
         Components that hold two points of one object.
     conflicts_apart
         Those of them with two such points more than `near` pixels apart; None without coordinates in pixels.
+    torn_share
+        Share of the points with matches that lie in components in conflict; where there are coordinates in pixels, in
+        those of `conflicts_apart`.
+    transitivity
+        Share of the ways of two matches, from a point over a second one to a third, whose ends are matched with each
+        other, too; None where there is no such way. In a complete and consistent problem it is 1.
     cycle_error, cycle_error_uncertainty
         Share of the cycles of three matches that do not close, and its standard error where cycles were sampled; None
         where there is no such cycle.
@@ -76,6 +86,8 @@ class Inspection:
     largest_component: int
     conflicts: int
     conflicts_apart: int | None
+    torn_share: float
+    transitivity: float | None
     cycle_error: float | None
     cycle_error_uncertainty: float | None
     cycles: int
@@ -102,16 +114,50 @@ class Inspection:
     @property
     def worth(self) -> str:
         """Whether synchronising is worth while, in a sentence."""
+        return self.verdict()
+
+    @property
+    def doubt(self) -> float:
+        """The share of the matches that are likely wrong, by cycles or, if that is more, by positions."""
+        # Without conflicts and few matches that move alone, `tracks` doubts nothing.
+        by_positions = (self.alone_share or 0.0) + (self.doubtful_share or 0.0 if self.conflicts else 0.0)
+        return max(self.wrong_share or 0.0, by_positions)
+
+    def verdict(self, *, adds: bool = True) -> str:
+        """Return whether synchronising is worth while, in a sentence.
+
+        It is if it changes the matches, or the tracks that they form by themselves, by more than .01 of the fscore.
+
+        Parameters
+        ----------
+        adds
+            Whether matches that follow from those there are wanted. If not, as in databases of verified matches, it
+            does not count that matches are incomplete.
+
+        Examples
+        --------
+        >>> found = inspect(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1]))
+        >>> found.verdict()
+        'yes: nothing contradicts, but matches that follow are missing: 100.0 % of two steps have no direct match'
+        >>> found.verdict(adds=False)
+        'no: the matches are consistent'
+        """
         if not self.matches:
             return "no: there are no matches, hence nothing to judge"
-        apart = self.conflicts if self.conflicts_apart is None else self.conflicts_apart
-        # Without conflicts and few matches that move alone, `tracks` doubts nothing.
-        doubtful = (self.alone_share or 0.0) + (self.doubtful_share or 0.0 if self.conflicts else 0.0)
-        if not self.conflicts and doubtful < FEW_DOUBTFUL:
-            return "no: the matches are consistent"
-        if apart < FEW_CONFLICTS * self.components and doubtful < FEW_DOUBTFUL:
+        missing = 1 - self.transitivity if adds and self.transitivity is not None else 0.0
+        wrong = f"some {100 * self.doubt:.1f} % of the matches are wrong"
+        torn = f"{100 * self.torn_share:.1f} % of the matched points lie in tracks that contradict themselves"
+        if self.doubt >= FEW_WRONG:
+            return f"yes: {wrong}; {torn}" if self.torn_share >= FEW_TORN else f"yes: {wrong}"
+        if self.torn_share >= FEW_TORN:
+            return f"yes: {torn}"
+        if missing >= FEW_OPEN:
+            open_ = f"{100 * missing:.1f} % of two steps have no direct match"
+            agreed = "little contradicts" if self.conflicts else "nothing contradicts"
+            return f"yes: {agreed}, but matches that follow are missing: {open_}"
+        if self.conflicts or self.doubt or missing:
             return "hardly: few conflicts, few doubtful matches: the answer will hardly differ"
-        return "yes: conflicts or doubtful matches enough to matter"
+        return "no: the matches are consistent"
 
 
 @typed
@@ -143,6 +189,8 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
     found = conflicts(matchings, labels)
     error = cycle_error(matchings, rng=rng)
     near, (alone, doubtful, hopeless) = _near(matchings), _doubts(matchings)
+    apart = None if near is None else _apart(matchings, labels, near)
+    torn = found.n_points if apart is None else int(np.bincount(labels)[apart].sum())
     return Inspection(
         objects=k,
         points=matchings.n_points,
@@ -153,7 +201,9 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         components=int((sizes > 0).sum()),
         largest_component=int(sizes.max(initial=0)),
         conflicts=found.count,
-        conflicts_apart=None if near is None else _apart(matchings, labels, near),
+        conflicts_apart=None if apart is None else len(apart),
+        torn_share=torn / max(int(matched.sum()), 1),
+        transitivity=_transitivity(matchings, generator(rng)),
         cycle_error=error.value if error.judged else None,
         cycle_error_uncertainty=error.standard_error if error.judged else None,
         cycles=error.judged,
@@ -191,15 +241,43 @@ def _doubts(matchings: Matchings) -> tuple[float | None, float | None, int | Non
     return found.unsupported / n, (found.removed + found.doubtful) / n, len(details.hopeless)
 
 
-def _apart(matchings: Matchings, labels: NDArray[np.int64], near: float) -> int:
-    """Count the components that hold two points of one object more than `near` pixels apart."""
+def _transitivity(matchings: Matchings, rng: np.random.Generator) -> float | None:
+    """Return the share of the ways of two matches whose ends are matched, too.
+
+    All ways are looked at if there are no more than `MAX_WAYS`, else as many of them, drawn evenly.
+    """
+    # The partners of every point, one point after another.
+    a, b = matchings.endpoints.T
+    ends, partners = np.concatenate([a, b]), np.concatenate([b, a])
+    partners = partners[np.argsort(ends, kind="stable")]
+    degree = np.bincount(ends, minlength=matchings.n_points)
+    start = np.cumsum(degree) - degree
+    last = np.cumsum(degree * (degree - 1) // 2)
+    total = int(last[-1]) if len(last) else 0
+    if not total:
+        return None
+    drawn = np.arange(total) if total <= MAX_WAYS else np.sort(rng.integers(total, size=MAX_WAYS))
+    # Ways are numbered through the points in their middle, and within a point as (1, 0), (2, 0), (2, 1), (3, 0), …
+    point = np.searchsorted(last, drawn, side="right")
+    within = drawn - (last[point] - degree[point] * (degree[point] - 1) // 2)
+    second = np.floor((1 + np.sqrt(1 + 8.0 * within)) / 2).astype(np.int64)
+    first = within - second * (second - 1) // 2
+    one, other = partners[start[point] + first], partners[start[point] + second]
+    key = np.minimum(one, other) * matchings.n_points + np.maximum(one, other)
+    known = np.sort(np.minimum(a, b) * matchings.n_points + np.maximum(a, b))
+    found = known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key
+    return float(found.mean())
+
+
+def _apart(matchings: Matchings, labels: NDArray[np.int64], near: float) -> NDArray[np.int64]:
+    """Return the components that hold two points of one object more than `near` pixels apart, ascending."""
     assert matchings.coordinates is not None
     key = labels * matchings.n_objects + matchings.point_objects
     order = np.argsort(key, kind="stable")
     key, x = key[order], matchings.coordinates[order].astype(np.float64)
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.empty(0, dtype=np.int64)
     if not len(first):
-        return 0
+        return np.empty(0, dtype=np.int64)
     box = np.maximum.reduceat(x, first) - np.minimum.reduceat(x, first)
     apart: NDArray[np.bool_] = np.asarray((box > near).any(axis=1))
     # Only a box that is narrow but long across its corners leaves it open whether two points are that far apart.
@@ -207,4 +285,4 @@ def _apart(matchings: Matchings, labels: NDArray[np.int64], near: float) -> int:
     for group in np.flatnonzero(~apart & (np.hypot(*box.T) > near)).tolist():
         inside = x[first[group] : stop[group]]
         apart[group] = (np.linalg.norm(inside[:, None] - inside, axis=2) > near).any()
-    return len(np.unique(key[first[apart]] // max(matchings.n_objects, 1)))
+    return np.asarray(np.unique(key[first[apart]] // max(matchings.n_objects, 1)))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stiefelsync._border import typed
 from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.following import OPTIONS, Followed, follow, is_followed
@@ -276,6 +277,7 @@ class Pairing:
         return int((n * (n - 1) // 2).sum()) + int(np.count_nonzero(a == b))
 
 
+@typed
 def judge(
     answer: ArrayLike | Matchings | Synchronisation,
     matchings: Matchings,

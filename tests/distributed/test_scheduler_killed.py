@@ -23,7 +23,8 @@ from distributed import Scheduler, Worker
 
 async def main():
     async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None, dashboard=False) as scheduler:
-        async with Worker(scheduler.address, nthreads=1, host="127.0.0.1", dashboard=False, dashboard_address="127.0.0.1:0"):
+        place = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+        async with Worker(scheduler.address, nthreads=1, **place):
             print(scheduler.address, flush=True)
             await asyncio.Event().wait()
 

@@ -13,7 +13,7 @@ if not hasattr(os, "fork"):
     pytest.skip("processes are forked", allow_module_level=True)
 
 from fuzz import faults
-from fuzz.faults import FAULTS, WRITERS, Setting, disk_full, killed, live_database
+from fuzz.faults import DATABASES, FAULTS, PARTS, WRITERS, Setting, disk_full, killed
 
 
 @pytest.fixture
@@ -33,9 +33,18 @@ def test_faults_do_no_harm(setting, name, fault):
     assert sum(tally.values()) or name in ("report", "picture")
 
 
-def test_a_live_database(setting):
-    tally = live_database(setting, 2, random.Random(0))
-    assert tally["live databases"] == 2
+@pytest.mark.parametrize("fault", DATABASES)
+def test_databases_that_others_change(setting, fault):
+    tally = DATABASES[fault](setting, 3, random.Random(0))
+    assert max(tally.values()) == 3
+    assert not bad(tally)
+    assert tally["pages were written"] or fault != "half changed"
+
+
+@pytest.mark.parametrize("fault", PARTS)
+def test_runs_in_parts(setting, fault):
+    tally = PARTS[fault](setting, 3, random.Random(0))
+    assert max(tally.values()) == 3
     assert not bad(tally)
 
 

@@ -383,3 +383,15 @@ def test_very_many_objects_make_no_table_of_their_pairs():
             InputError, match=r"needs a dense array of 1,000,000 × 1,000,000 entries; use method='tracks'"
         ):
             synchronise(problem, 1, method=method)
+
+
+def test_objects_of_one_point_are_warned_of() -> None:
+    """Most records became one cluster without a word: only objects of several points make matches contradict."""
+    pairs = {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (2, 3): [[0, 0]]}
+    chain = Matchings.from_pairs(pairs, [1] * 4)
+    for method in ("tracks", "union-find"):
+        with pytest.warns(ConvergenceWarning, match="a track holds at most one point of an object"):
+            assert len(set(synchronise(chain, method=method).labels.tolist())) == 1
+    synchronise(chain)  # which goes by scores, and does not warn
+    synchronise(Matchings.from_labels([0, 0, 0], [1, 1, 1]), method="tracks")  # all matched with each other
+    synchronise(Matchings.from_pairs(pairs, [1, 1, 2, 1]), method="tracks")

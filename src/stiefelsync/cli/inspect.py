@@ -82,16 +82,18 @@ def run(
     found = inspect(io.read(input, format, **given), rng=seed)
     known = reader_of(input, format, given)
     advised = [] if known.advice is None else known.advice(input, given)
+    # Where nothing is added to a file of that kind, it does not matter that something follows.
+    worth = found.verdict(adds=known.adds or known.whole)
     exceeded = max_conflicts is not None and found.conflicts > max_conflicts
     if json:
-        told = {"worth": found.worth, "advice": advised, "max_conflicts": max_conflicts, "exceeded": exceeded}
+        told = {"worth": worth, "advice": advised, "max_conflicts": max_conflicts, "exceeded": exceeded}
         show_json({"input": str(input), **asdict(found), **told})
     elif not quiet:
         lines, taken = _lines(found), number(time.perf_counter() - began, 2)
         if not verbose:
             brief = _BRIEF if "doubtful" in lines else (*_BRIEF, "wrong matches")
             lines = {name: lines[name] for name in brief if name in lines}
-        show(facts(f"{input}, {taken} s in all", {"worth it": found.worth} | lines), *advice(advised, ctx))
+        show(facts(f"{input}, {taken} s in all", {"worth it": worth} | lines), *advice(advised, ctx))
         if exceeded:
             show(f"more conflicts than {number(max_conflicts)}; repair them with: {program()} sync {input} -o OUTPUT")
     if exceeded:
@@ -120,6 +122,10 @@ def _lines(found: Inspection) -> dict[str, str]:
         lines[f"at {found.near:g} px"] = (
             f"{number(found.conflicts_apart)} (with two such points farther apart than that)"
         )
+    if found.torn_share:
+        lines["torn"] = f"{percent(found.torn_share)} of the matched points lie in such components"
+    if found.transitivity is not None:
+        lines["transitivity"] = f"{percent(found.transitivity)} of the ways of two matches have a direct match, too"
     if found.cycle_error is None:
         nothing = f"unknown (no cycle of three {'matches' if found.triplets else 'objects'})"
         return lines | {"cycle error": nothing, "wrong matches": nothing} | _doubts(found)

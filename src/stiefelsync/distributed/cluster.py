@@ -148,8 +148,8 @@ def on_workers(client: Any) -> Run:
             if client.status == "running" and not isinstance(error, lost):
                 raise
             raise InputError(
-                f"the scheduler at {client.scheduler.address} has gone ({type(error).__name__}); start another one, and "
-                "give a folder for checkpoints to go on where the work was"
+                f"the scheduler at {client.scheduler.address} has gone ({type(error).__name__}); start another one,"
+                " and give a folder for checkpoints to go on where the work was"
             ) from error
 
     def all_of(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:

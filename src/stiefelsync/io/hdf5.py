@@ -120,7 +120,7 @@ def _bytes(item: Any) -> int:
     chunk = math.prod(item.chunks or ())
     parts = zip(item.shape, item.chunks or item.shape, strict=True)
     many = math.prod(-(-length // max(part, 1)) for length, part in parts)
-    return max(math.prod(item.shape) * item.dtype.itemsize, chunk * item.dtype.itemsize, many * A_CHUNK)
+    return int(max(math.prod(item.shape) * item.dtype.itemsize, chunk * item.dtype.itemsize, many * A_CHUNK))
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.errors import FormatError, InputError, StiefelSyncError
+from stiefelsync.stiefel.checks import as_integers
 
 __all__ = [
     "as_integers", "check_bytes", "check_points", "guarded", "lines", "plain_numbers", "real", "regular", "shown",
@@ -149,12 +149,3 @@ def guarded(path: Path, format: str) -> Iterator[None]:
     except Exception as error:
         kind = type(error).__name__
         raise FormatError(f"{path} cannot be read as {format!r} ({kind}: {error}); is it damaged?") from error
-
-
-def as_integers(array: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Return an array of whole numbers of any width as int64, or say why not."""
-    if array.dtype.kind not in "iu" and array.size:
-        raise InputError(f"{name} must be whole numbers, got {array.dtype}")
-    if array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise InputError(f"{name} holds {int(array.max())}, which is out of range")
-    return array.astype(np.int64)

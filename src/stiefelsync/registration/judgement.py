@@ -13,6 +13,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
 from stiefelsync.registration.candidates import Candidates
+from stiefelsync.stiefel.checks import as_integers
 
 __all__ = ["Judgement", "judge"]
 
@@ -72,7 +73,7 @@ def judge(candidates: Candidates, labels: Ints, *, threshold: float = 0.5) -> Ju
     >>> judge(found, np.array([0, 0, 0])).exclusivity, judge(found, np.array([0, 0, -1])).cells
     (1.0, 2)
     """
-    labels = np.array(labels, dtype=np.int64)
+    labels = as_integers(labels, "labels")
     if len(labels) != candidates.sizes.sum():
         raise InputError(f"{len(labels)} labels do not fit {int(candidates.sizes.sum())} cells")
     alone = labels < 0

@@ -7,10 +7,11 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import InputError
 
-__all__ = ["check_count", "check_power", "check_tolerance", "generator", "is_count", "is_integer"]
+__all__ = ["as_integers", "check_count", "check_power", "check_tolerance", "generator", "is_count", "is_integer"]
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -31,6 +32,25 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     except (TypeError, ValueError):
         pass
     raise InputError(f"rng must be a seed (a whole number of at least 0) or a generator, got {rng!r}")
+
+
+def as_integers(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Return an array of whole numbers, or raise :class:`InputError` for what NumPy would cut to be some.
+
+    Examples
+    --------
+    >>> as_integers([1, 2], "labels").tolist()
+    [1, 2]
+    >>> as_integers([1.5], "labels")
+    Traceback (most recent call last):
+    stiefelsync.errors.InputError: labels must be whole numbers, got float64
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and array.size:
+        raise InputError(f"{name} must be whole numbers, got {array.dtype}")
+    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {int(array.max())}, which is out of range")
+    return array.astype(np.int64)
 
 
 def is_integer(value: Any) -> bool:

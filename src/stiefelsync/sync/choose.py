@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from stiefelsync.errors import InputError
+from stiefelsync.errors import ConvergenceWarning, InputError
+from stiefelsync.matching.graph import components
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.positions.neighbours import is_smooth, neighbour_support
 from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, Method, find_method
 from stiefelsync.sync.outcome import Outcome
 
-__all__ = ["PRESETS", "Choice", "Reason", "choose_method", "fits", "has_large_objects", "moves_alike"]
+__all__ = [
+    "PRESETS", "Choice", "Reason", "choose_method", "fits", "has_large_objects", "moves_alike", "warn_of_single_points",
+]  # fmt: skip
 
 PRESETS = ("accurate", "fast")
 """Methods that hold dense arrays, points × labels and objects × objects, and hand over where these are too large."""
@@ -30,6 +34,8 @@ MAX_PRESET_ENTRIES = 20_000_000
 """Entries of (m, d), d being the size of the largest object, beyond which presets hand over to "tracks"."""
 MAX_SCORED = 1_500_000
 """Scored pairs of records up to which these are clustered one by one, some 20 microseconds each."""
+_BY_SCORES = ("correlation",)
+"""Methods that need no object of several points, as matches not there speak against a cluster."""
 MIN_SPARSE_SCORES = 50_000
 """Entries of an object's scores, its points × labels, from which sparse scores are quicker."""
 SPARSE_COST = 30
@@ -112,6 +118,34 @@ def choose_method(
     if photographs and universe == "auto" and not options and moves_alike(matchings):
         return Choice(find_method(BY_POSITIONS), {}, Reason.POSITIONS)
     return Choice(asked, dict(options), Reason.USUAL)
+
+
+def warn_of_single_points(matchings: Matchings, method: str) -> None:
+    """Warn if every object has one point, so that nothing contradicts, and the method knows no other rule.
+
+    Components all of whose points are matched with each other are what any method would find.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> chain = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_single_points(chain, "tracks")
+    >>> len(caught)
+    1
+    """
+    if method in _BY_SCORES or int(matchings.sizes.max(initial=0)) != 1:
+        return
+    sizes = np.bincount(components(matchings)[1]).astype(np.int64)
+    if int((sizes * (sizes - 1) // 2).sum()) > matchings.n_matches:
+        warnings.warn(
+            "every object has one point: all that tells matches apart is that a track holds at most one point of an"
+            " object, so whatever is connected becomes one track; make objects of points that are surely different (an"
+            f" image, a source without duplicates), or use method='correlation', which goes by scores, not {method!r}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def fits(matchings: Matchings, universe: int) -> bool:

@@ -17,6 +17,7 @@ from stiefelsync._html import rows as table_rows
 from stiefelsync.errors import InputError, MissingExtraError, counted
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error, score
+from stiefelsync.stiefel.checks import as_integers
 from stiefelsync.sync.certificate import upper_bound
 from stiefelsync.sync.choose import choose_method
 from stiefelsync.sync.frame import Frame
@@ -192,7 +193,7 @@ def compare(
     truths = [truth] if isinstance(matchings, Matchings) else [None] * len(problems) if truth is None else list(truth)
     if not problems or len(truths) != len(problems):
         raise InputError(f"{counted(len(problems), 'problem')} need as many truths, at least one; got {len(truths)}")
-    seeds = [int(rng)] if isinstance(rng, int | np.integer) else [int(seed) for seed in rng]
+    seeds = [int(rng)] if isinstance(rng, int | np.integer) else as_integers(rng, "rng").ravel().tolist()
     if not seeds:
         raise InputError("no seed is named; name at least one")
     named: Sequence[str | Callable[..., Outcome]] = methods or default_methods(problems[0], universe)

@@ -20,6 +20,7 @@ from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.graph import connected, numbered
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.stiefel.checks import as_integers
 from stiefelsync.sync.outcome import Record
 
 __all__ = ["Constrained", "Constraints", "constrain", "owners"]
@@ -85,7 +86,7 @@ class Constraints(Record):
         >>> Constraints.split([[0, 3], [1, 5]], [[2, 2]]).cannot.tolist()
         [[0, 3, 2, 2]]
         """
-        firsts = np.array([np.asarray(part, dtype=np.int64).reshape(-1, 2)[0] for part in parts])
+        firsts = np.array([as_integers(part, "a part").reshape(-1, 2)[0] for part in parts])
         one, two = np.triu_indices(len(firsts), 1)
         return cls(cls.keep(parts).must, np.concatenate([firsts[one], firsts[two]], axis=1))
 
@@ -101,7 +102,7 @@ class Constraints(Record):
         """
         found = [_NOTHING]
         for track in tracks:
-            rows = np.asarray(track, dtype=np.int64).reshape(-1, 2)
+            rows = as_integers(track, "a track").reshape(-1, 2)
             one, two = np.triu_indices(len(rows), 1)
             found.append(np.concatenate([rows[one], rows[two]], axis=1))
         return cls(cannot=np.concatenate(found))
@@ -563,5 +564,5 @@ def _as_links(given: ArrayLike, name: str) -> Ints:
 
 def _chain(track: ArrayLike) -> Ints:
     """Return links between points of a track that follow each other, (n - 1, 4)."""
-    rows = np.asarray(track, dtype=np.int64).reshape(-1, 2)
+    rows = as_integers(track, "a track").reshape(-1, 2)
     return np.concatenate([rows[:-1], rows[1:]], axis=1)

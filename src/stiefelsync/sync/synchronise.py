@@ -18,7 +18,7 @@ from stiefelsync.matching.universe import UniverseEstimate, estimate_universe
 from stiefelsync.stiefel.checks import generator
 from stiefelsync.stiefel.threads import one_blas_thread
 from stiefelsync.sync import methods as _registered  # noqa: F401  importing them registers them
-from stiefelsync.sync.choose import PRESETS, choose_method, fits
+from stiefelsync.sync.choose import PRESETS, choose_method, fits, warn_of_single_points
 from stiefelsync.sync.constraints import Constraints, constrain
 from stiefelsync.sync.method import DEFAULT, METHODS, Callback, Method, Progress, Stopwatch
 from stiefelsync.sync.outcome import Outcome, accept, by_first_appearance
@@ -87,7 +87,8 @@ def synchronise(
     Returns
     -------
     Synchronisation
-        Its labels are numbered by first appearance, objects and points in order, whatever the
+        Of every object at most one point has a label, the rule by which matches contradict each
+        other. Labels are numbered by first appearance, objects and points in order, whatever the
         method: the same numbers on every machine, without holes.
 
     Examples
@@ -110,6 +111,7 @@ def synchronise(
     choice = choose_method(matchings, universe, method, options)
     chosen, options = choice.method, choice.options
     draws = generator(rng)
+    warn_of_single_points(matchings, chosen.name)
     with watch("constraints"):
         known = None if constraints is None else constrain(given, constraints)
     with watch("universe"):
