@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 
@@ -27,6 +28,11 @@ def test_a_call_of_everything_and_some_wrong_ones(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     outcomes = {perform(draw(number, tmp_path)) for number in range(len(public()) + 300)}
     assert outcomes == {"accepted", "refused"}
+
+
+def test_every_public_function_has_the_border() -> None:
+    bare = [name for name, one in public().items() if not inspect.isclass(one) and not hasattr(one, "__wrapped__")]
+    assert not [name for name in bare if not hasattr(getattr(public()[name], "__func__", None), "__wrapped__")]
 
 
 def test_the_same_number_is_the_same_call(tmp_path: Path) -> None:

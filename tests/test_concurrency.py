@@ -154,14 +154,16 @@ def test_another_interpreter_does_no_harm(tmp_path):
 def test_tensors_are_taken_as_arrays():
     torch = pytest.importorskip("torch")
     W, sizes = PROBLEM.to_matrix().toarray(), PROBLEM.sizes
-    assert Matchings.from_matrix(torch.from_numpy(W), torch.from_numpy(sizes)) == Matchings.from_matrix(W, sizes)
-    labels = torch.from_numpy(TRUTH)
+    assert Matchings.from_matrix(torch.from_numpy(W.copy()), torch.from_numpy(sizes.copy())) == Matchings.from_matrix(
+        W, sizes
+    )
+    labels = torch.from_numpy(TRUTH.copy())
     assert Matchings.from_labels(labels, sizes) == Matchings.from_labels(TRUTH, sizes)
     pairs = {pair: torch.from_numpy(rows.astype(np.int64)) for pair, rows in PROBLEM.pairs().items()}
     assert Matchings.from_pairs(pairs, sizes) == Matchings.from_pairs(PROBLEM.pairs(), sizes)
     # One that cannot be turned into an array says so.
     with pytest.raises(InputError):
-        Matchings.from_matrix(torch.from_numpy(W).double().requires_grad_(), sizes)
+        Matchings.from_matrix(torch.from_numpy(W.copy()).double().requires_grad_(), sizes)
 
 
 # ---------------------------------------------------------------- other systems, as far as they can be seen from here
@@ -171,12 +173,12 @@ import sys
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 import os
-for name in ("fork", "link", "getuid", "register_at_fork"):
+for name in ("fork", "getuid", "register_at_fork"):
     if hasattr(os, name):
         delattr(os, name)
 import warnings
 from stiefelsync.cli import main
-main(sys.argv[1:])
+main()
 """
 
 

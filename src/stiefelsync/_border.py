@@ -18,10 +18,10 @@ __all__ = ["typed"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What Python and NumPy raise where a value is of no use; files raise the last one.
+# What Python, NumPy and PyTorch raise where a value is of no use; files raise the last one.
 _UNUSABLE = (
-    ArithmeticError, AttributeError, LookupError, MemoryError, NotImplementedError, RecursionError, StopIteration,
-    TypeError, ValueError, OSError,
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, StopIteration, TypeError, ValueError,
+    OSError,
 )  # fmt: skip
 _LONGEST = 300  # characters told of an error
 

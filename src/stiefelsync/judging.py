@@ -630,6 +630,7 @@ def _parts(points: Ints, drawn: Plausible) -> tuple[int, ...]:
     return max(seen, key=lambda parts: (seen[parts], [-p for p in parts]))
 
 
+@typed
 def judge_files(
     answer: Name,
     of: Name | Sequence[Name],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from stiefelsync._border import typed
 from stiefelsync._core.binding import call
 from stiefelsync.errors import InputError, counted
 from stiefelsync.matching.matchings import Matchings
@@ -25,6 +26,7 @@ DIGITS = 3
 """Decimals of positions by which points are told where their numbers differ."""
 
 
+@typed
 def union(problems: Sequence[Matchings]) -> tuple[Matchings, list[Ints]]:
     """Return the problem of all matches of several, and which of its points each of theirs is.
 

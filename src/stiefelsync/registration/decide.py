@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from stiefelsync._border import typed
 from stiefelsync.registration.candidates import Candidates
 from stiefelsync.registration.confidence import Kind, confidences
 from stiefelsync.registration.fits import LEAST_ODDS, fits
@@ -23,6 +24,7 @@ Ints = NDArray[np.int64]
 SURE = 0.6
 
 
+@typed
 def greedy(candidates: Candidates, threshold: float = 0.5) -> Ints:
     """Join points by pairs, the most probable ones first, never two points of one object; -1 for points alone.
 
@@ -72,6 +74,7 @@ def sure_places(candidates: Candidates, labels: Ints, *, kind: Kind = "cells") -
     return kept, np.where(kept >= 0, promised, 0.0)
 
 
+@typed
 def weighed(candidates: Candidates, answers: Sequence[Ints], *, kind: Kind = "cells") -> Ints:
     """Return the best parts of several answers, without the places that are less sure than `SURE`.
 
