@@ -134,6 +134,25 @@ def test_checkpoints_of_another_input_are_refused(tmp_path):
     assert not (tmp_path / "c.csv").exists()
 
 
+def test_a_run_killed_before_it_had_said_whose_its_folder_is(tmp_path):
+    """Such a folder was refused for good: "is not empty and holds no checkpoints"."""
+    io.write(PROBLEM, tmp_path / "a.csv")
+    clean_out_of_core(tmp_path / "a.csv", tmp_path / "whole.csv")
+    program = """
+import os, sys
+from stiefelsync import io
+from stiefelsync.out_of_core import clean_out_of_core
+os.link = os.replace = lambda *_, **__: os._exit(9)
+clean_out_of_core(sys.argv[1], sys.argv[2], checkpoint=sys.argv[3])
+"""
+    command = [sys.executable, "-c", program, *(str(tmp_path / name) for name in ("a.csv", "b.csv", "kept"))]
+    assert subprocess.run(command).returncode == 9
+    assert list((tmp_path / "kept").iterdir())
+    clean_out_of_core(tmp_path / "a.csv", tmp_path / "b.csv", checkpoint=tmp_path / "kept")
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not (tmp_path / "kept").exists()
+
+
 def test_memory_that_is_not_enough_is_refused_before_it_is_used(tmp_path):
     io.write(PROBLEM, tmp_path / "a.csv")
     with pytest.raises(InputError, match="the largest group takes the need to about"):

@@ -216,6 +216,8 @@ def _claimed(folder: Path, source: Path, options: Mapping[str, Any]) -> Path:
                 " delete it"
             )
         return folder
+    if folder.is_dir():
+        sweep(folder)  # of a run that was killed before it had written even that
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty and holds no checkpoints; name another folder for them")
     folder.mkdir(parents=True, exist_ok=True)

@@ -265,6 +265,9 @@ def test_checkpoints_take_no_folder_of_others(problem, tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(InputError, match="is not empty and holds no checkpoints"):
         distributed.synchronise(problem[0], checkpoint=tmp_path)
+    (tmp_path / "mine.txt").unlink()
+    (tmp_path / "run.part").write_text("of a run that was killed at once")
+    distributed.synchronise(problem[0], checkpoint=tmp_path)
 
 
 def test_files_that_cannot_be_read_in_parts(problem, tmp_path):

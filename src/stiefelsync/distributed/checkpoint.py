@@ -99,7 +99,7 @@ def _claim(folder: Path, digest: str) -> None:
                 f"{folder} holds checkpoints of another run (another input, other groups or options); name another"
                 " folder, or delete it"
             )
-    elif any(folder.iterdir()):
+    elif any(path != about.with_suffix(".part") for path in folder.iterdir()):  # which a run killed just now has left
         raise InputError(f"{folder} is not empty and holds no checkpoints; name another folder for them")
     else:
         _write(about, json.dumps({"what": _DONE, "digest": digest}).encode())
