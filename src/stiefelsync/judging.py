@@ -732,6 +732,7 @@ def _judge_cells(
     return judge_followed(labels, followed, against=other, rng=rng)
 
 
+@typed
 def judge_followed(
     answer: ArrayLike | Matchings | Synchronisation,
     followed: Followed,

@@ -117,6 +117,7 @@ def weighed(candidates: Candidates, answers: Sequence[Ints], *, kind: Kind = "ce
     return _numbered(labels)
 
 
+@typed
 def exchanged(candidates: Candidates, labels: Ints) -> Ints:
     """Return labels in which points alone have taken the places that they fit better than who is there.
 
