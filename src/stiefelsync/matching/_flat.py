@@ -168,15 +168,17 @@ class Tracks:
         """
         begin = int(self.offsets[first]) if first < len(self.sizes) else len(self.labels)
         end = int(self.offsets[last]) if last < len(self.sizes) else len(self.labels)
-        own = begin + np.flatnonzero(self.labels[begin:end] >= 0)
+        own = (begin + np.flatnonzero(self.labels[begin:end] >= 0)).astype(np.int32)
         # A point knows its place in its track, so those that follow it there come out ascending.
         here = self.place[own]
         follow = self.end[here] - here - 1
-        which = np.repeat(np.arange(len(own)), follow)
-        nth = np.arange(len(which)) - (np.cumsum(follow) - follow)[which]
-        a, b = own[which], self.points[here[which] + 1 + nth]
-        del which, nth
-        one, two = self.owner[a], self.owner[b]
+        a = np.repeat(own, follow)
+        # The place of the other end: one more from match to match of a point.
+        stop = np.cumsum(follow, dtype=np.int64)
+        there = np.arange(len(a)) + np.repeat(here + 1 - (stop - follow), follow)
+        b = self.points[there]
+        del there
+        one, two = np.repeat(self.owner[own], follow), self.owner[b]
         if (one == two).any():
             t = int((one == two).argmax())
             label, called = int(self.labels[a[t]]), describe(int(one[t]), names)
