@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from stiefelsync import Matchings, datasets, io, synchronise
 from stiefelsync.cli import app
+from stiefelsync.following import follow
 from stiefelsync.io.tables.files import write_columns
 
 ROOT = Path(__file__).parents[1]
@@ -114,6 +115,14 @@ def write_positions(folder: Path) -> None:
     datasets.sessions(3, 60, shape=(200, 200), folder=folder / "mouse", rng=0)
     p, session, _ = datasets.units(3, 12, rng=0)
     np.savez(folder / "units.npz", scores=p, session=session)
+    np.save(folder / "scores.npy", p)
+    np.savetxt(folder / "days.txt", session, fmt="%d")
+    (folder / "UnitMatch").mkdir()
+    np.save(folder / "UnitMatch" / "MatchProb.npy", p)
+    info = {"session_id": session, "original_ids": np.arange(len(p))}
+    (folder / "UnitMatch" / "ClusInfo.pickle").write_bytes(pickle.dumps(info))
+    follow([folder / "units.npz"], folder / "units.csv")
+    follow(sorted((folder / "mouse").iterdir()), folder / "cells.csv")
     (folder / "matches").mkdir()
     same = np.stack([np.arange(40)] * 2, axis=1)
     for i, name in enumerate(names[:-1]):

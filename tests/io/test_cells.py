@@ -361,6 +361,18 @@ def test_tables_go_back_to_their_programs(tmp_path, small):
     assert told["labels_dict"]["0"] == [5, 12]
 
 
+def test_pandas_opens_every_table_without_options(tmp_path, small):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for name, format in (("a.csv", None), ("b.csv", "places"), ("c.csv", "units"), ("d.parquet", None)):
+        write_table(small, tmp_path / name, format)
+    cells, places, units = (pandas.read_csv(tmp_path / f"{name}.csv") for name in "abc")
+    assert cells.convert_dtypes()["tue"].tolist() == [3, pandas.NA]
+    assert places.pivot(index="cell", columns="session", values="roi")["mon"].tolist() == [5, 8]
+    assert units.groupby("UID")["session"].nunique().tolist() == [2, 1]
+    assert (pandas.read_parquet(tmp_path / "d.parquet").fillna(-1) == cells.fillna(-1)).all(axis=None)
+
+
 def test_a_parquet_table_has_whole_numbers(tmp_path, small):
     parquet = pytest.importorskip("pyarrow.parquet")
     write_table(small, tmp_path / "a.parquet")

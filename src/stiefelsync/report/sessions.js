@@ -155,6 +155,12 @@
   function choose(cell, scroll) {
     state.chosen = state.chosen === cell ? null : cell;
     if (state.chosen !== null) {
+      const plane = planeOf(data.rows[state.chosen]);
+      if (plane && plane !== state.plane) {
+        state.plane = plane;
+        document.getElementById("plane").value = `${plane.number}`;
+        fields();
+      }
       const place = listed().findIndex((row) => row.cell === state.chosen);
       if (place >= state.shown) { state.shown = place + 1; rows(); }
     }

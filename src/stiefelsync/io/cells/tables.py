@@ -89,7 +89,7 @@ def _arrow(columns: dict[str, Any], path: Path) -> None:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise MissingExtraError("writing Parquet tables", "pyarrow", "distributed") from None
+        raise MissingExtraError("writing Parquet tables", "pyarrow", "tables") from None
     with path.open("wb") as file:
         parquet.write_table(pyarrow.table(columns), file)
 
