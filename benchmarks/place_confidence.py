@@ -3,9 +3,9 @@
     python -m benchmarks.place_confidence            # the tables of docs/evidence/sessions.md, seeds 3000 to 3004
     python -m benchmarks.place_confidence --fit      # the coefficients in stiefelsync.registration.confidence
 
-Fitted on simulated days and recordings of seeds 300 to 311, of three difficulties, several lengths and two sizes, by
-logistic regression with a small ridge; every problem counts the same. It is fitted twice: on the answers that are
-weighed, and then with what the weighing makes of them.
+Fitted on simulated days and recordings of seeds 300 to 311 and 400 to 410, of three difficulties, several lengths and
+two sizes, by logistic regression with a small ridge; every problem counts the same. First it is fitted on the answers
+that are weighed, then twice with what the weighing makes of them.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ FIT_CELLS: list[Problem] = [
         product((3, 4, 5, 6, 8, 12, 16), (150, 280), DIFFICULTIES, range(2))
     )
 ]
+FIT_CELLS += product((3, 5, 8, 12), (280,), DIFFICULTIES, range(400, 403))
+FIT_CELLS += product((12,), (280,), ("default", "hard"), range(403, 411))
 FIT_UNITS: list[Problem] = list(product((3, 4, 6, 10), (40, 80), UNIT_DIFFICULTIES, FIT_SEEDS[:6]))
 ROUNDS = 2  # of fitting what is weighed by what was fitted
 RIDGE = 1e-3

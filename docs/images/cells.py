@@ -33,7 +33,9 @@ def main() -> None:
         clip = {"x": 0, "y": top - 12, "width": WIDTH, "height": bottom - top + 12}
         view.screenshot(path=folder / "cells.png", clip=clip, full_page=True)
         browser.close()
-        Image.open(folder / "cells.png").convert("RGB").save(Path(__file__).with_suffix(".jpg"), quality=85, optimize=True)
+        Image.open(folder / "cells.png").convert("RGB").save(
+            Path(__file__).with_suffix(".jpg"), quality=85, optimize=True
+        )
 
 
 if __name__ == "__main__":

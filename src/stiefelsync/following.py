@@ -160,7 +160,7 @@ def follow_sessions(
     method
         Of :func:`~stiefelsync.synchronise`. By default the tracks of method "tracks" are weighed against greedy joins
         (:func:`~stiefelsync.registration.weighed`), part by part, and places less sure than .6 are left out. Before
-        that the tracks correct the probabilities (:func:`~stiefelsync.registration.recalibrated`).
+        that such answers correct the probabilities (:func:`~stiefelsync.registration.recalibrated`).
 
     Examples
     --------
@@ -172,6 +172,8 @@ def follow_sessions(
     """
     parts, tables, spent = list[Part](), list[CellTable](), {"registration": 0.0, "synchronisation": 0.0}
     for number, sessions in enumerate(planes):
+        if len({s.base for s in sessions}) > 1:
+            raise InputError("some sessions count their cells from 0 and some from 1; follow files of one program")
         begun = time.perf_counter()
         told = None if progress is None else _shifted(progress, number, len(planes))
         compared = compare_sessions(sessions, max_distance=max_distance, window=window, progress=told)
@@ -184,8 +186,6 @@ def follow_sessions(
         first = sessions[0]
         numbers = [s.numbers for s in sessions]
         totals = np.array([s.total for s in sessions])
-        if len({s.base for s in sessions}) > 1:
-            raise InputError("some sessions count their cells from 0 and some from 1; follow files of one program")
         about: dict[str, Any] = {"plane": first.plane, "base": first.base, "source": first.source}
         tables.append(table_of(labels, [s.name for s in sessions], numbers, trust, totals=totals, **about))
         spent["synchronisation"] += time.perf_counter() - begun
@@ -228,15 +228,21 @@ def _decided(
     candidates: Candidates, threshold: float, method: str | None, kind: Kind
 ) -> tuple[Candidates, NDArray[np.int64]]:
     """Return candidates with corrected probabilities, and what is decided on these."""
-    for _ in range(ROUNDS):
+    found = _labels(candidates.matchings(threshold), METHOD)
+    for done in range(ROUNDS):
+        if done:
+            found = _weighed(candidates, threshold, kind)
         # Neurons drift away from what they were; how far footprints move is corrected by registration.
-        found = _labels(candidates.matchings(threshold), METHOD)
         candidates = recalibrated(candidates, found, by_distance=kind == "units")
-    labels = _labels(candidates.matchings(threshold), METHOD if method is None else method)
     if method is None:
-        answers = [labels, greedy(candidates, max(threshold, GREEDY))]
-        labels = exchanged(candidates, weighed(candidates, answers, kind=kind))
-    return candidates, labels
+        return candidates, _weighed(candidates, threshold, kind)
+    return candidates, _labels(candidates.matchings(threshold), method)
+
+
+def _weighed(candidates: Candidates, threshold: float, kind: Kind) -> NDArray[np.int64]:
+    tracks = _labels(candidates.matchings(threshold), METHOD)
+    answers = [tracks, greedy(candidates, max(threshold, GREEDY))]
+    return exchanged(candidates, weighed(candidates, answers, kind=kind))
 
 
 def _labels(matchings: Matchings, method: str) -> NDArray[np.int64]:

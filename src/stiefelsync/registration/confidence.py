@@ -20,39 +20,45 @@ Ints = NDArray[np.int64]
 Kind = Literal["cells", "units"]
 
 # Coefficients of the log-odds that a place is right, fitted once on simulated days and recordings
-# (`python -m benchmarks.place_confidence --fit`, seeds 300 to 311; no other seeds are among them). Probabilities of the
+# (`python -m benchmarks.place_confidence --fit`, seeds 300 to 311 and 400 to 410 only). Probabilities of the
 # pairs of a place are not independent: a bad footprint is bad in all of them. So their log-odds are averaged, not
 # added, and what they say grows with the logarithm of their number only.
 LOG_ODDS: dict[Kind, dict[str, float]] = {
     "cells": {
-        "constant": 1.508,
-        "mean log-odds": 0.43,
-        "mean log-odds × log others": 0.233,
-        "log others": 0.498,
-        "mean probability": -0.104,
-        "best third": 0.139,
-        "best log-odds": 0.183,
-        "best outside": -1.676,
-        "log share alone": -0.268,
-        "log-odds of all tracks": 0.275,
-        "share of sessions": 0.26,
-        "log sessions": -0.928,
-        "only two": -0.785,
+        "constant": 1.854,
+        "mean log-odds": 0.26,
+        "mean log-odds squared": 0.043,
+        "mean log-odds × log others": 0.243,
+        "log others": 0.571,
+        "mean probability": 0.08,
+        "best third": 0.15,
+        "best log-odds": 0.193,
+        "best outside": -1.324,
+        "best outside × mean log-odds": -0.217,
+        "best outside × best third": 0.012,
+        "log share alone": -0.157,
+        "log-odds of all tracks": 0.211,
+        "share of sessions": 0.177,
+        "log sessions": -1.02,
+        "only two": -0.79,
     },
     "units": {
-        "constant": 4.451,
-        "mean log-odds": 0.498,
-        "mean log-odds × log others": 0.099,
-        "log others": 0.177,
-        "mean probability": 1.856,
-        "best third": -0.168,
-        "best log-odds": 0.01,
-        "best outside": -3.681,
-        "log share alone": -0.013,
-        "log-odds of all tracks": 0.375,
-        "share of sessions": -3.243,
-        "log sessions": 0.298,
-        "only two": -0.939,
+        "constant": 4.294,
+        "mean log-odds": 0.456,
+        "mean log-odds squared": 0.041,
+        "mean log-odds × log others": 0.132,
+        "log others": 0.105,
+        "mean probability": 1.628,
+        "best third": -0.126,
+        "best log-odds": 0.022,
+        "best outside": -3.255,
+        "best outside × mean log-odds": -0.069,
+        "best outside × best third": -0.148,
+        "log share alone": -0.145,
+        "log-odds of all tracks": 0.322,
+        "share of sessions": -3.102,
+        "log sessions": 0.155,
+        "only two": -0.961,
     },
 }
 MOST = 4.0  # log-odds of a pair beyond this say no more, but for the best pair of a place
@@ -108,8 +114,8 @@ def confidences(candidates: Candidates, labels: Ints, *, kind: Kind = "cells") -
     O(m + n log n) for n candidates. The log-odds are linear in the mean log-odds of the pairs with the other places of
     the track, in the best third of these pairs and the best of them, in their number, in the most probable pair
     outside, in the share of sessions in which the track has a place, in the number of sessions, and in how sure the
-    whole table is. How well this keeps what it promises on simulated days that it was not fitted to,
-    `python -m benchmarks.place_confidence` tells.
+    whole table is, and in some products of these. How well this keeps what it promises on simulated days that it was
+    not fitted to, `python -m benchmarks.place_confidence` tells.
 
     Examples
     --------
@@ -164,6 +170,7 @@ def evidence(candidates: Candidates, labels: Ints) -> Evidence:
     absent = others - gathered(np.ones(len(p)))
     mean = (gathered(np.clip(log_odds, -MOST, MOST)) - MOST * np.where(placed, absent, 0)) / others
     sure = special.logit(np.clip(mean_p[placed].mean() if placed.any() else 0.5, 0.01, 0.99))
+    outside = largest(p, ~inside, 0.0)
     third = np.full(m, LEAST_ODDS)
     found = fits(candidates, labels)
     own = labels[found.point] == found.track
@@ -171,12 +178,15 @@ def evidence(candidates: Candidates, labels: Ints) -> Evidence:
     terms = {
         "constant": np.ones(m),
         "mean log-odds": mean,
+        "mean log-odds squared": mean**2,
         "mean log-odds × log others": mean * np.log(others),
         "log others": np.log(others),
         "mean probability": mean_p,
         "best third": third,
         "best log-odds": largest(np.clip(log_odds, -MOST, MOST_OF_BEST), inside, -MOST),
-        "best outside": largest(p, ~inside, 0.0),
+        "best outside": outside,
+        "best outside × mean log-odds": outside * mean,
+        "best outside × best third": outside * third,
         "log share alone": np.full(m, np.log(np.mean(size == 1) + 0.02)),
         "log-odds of all tracks": np.full(m, sure),
         "share of sessions": size / k,
