@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 
@@ -80,7 +81,10 @@ def test_counts_of_sync_are_those_of_the_table_written(
     assert (again > 0) == (written == RAW)
     table = run(*command).stdout
     assert (f"the verified matches of {again} pairs are to be computed again" in table) == (written == RAW)
-    assert f"{told['matches_before']:,} → {told['matches_after']:,}: " in table
+    written_in_all = f"{told['matches_before']:,} → {told['matches_after']:,}" + (
+        f", {told['matches_added']:,} of them added" if add == "--add" else ""
+    )
+    assert re.search(rf"^ *matches +{written_in_all} *$", table, re.MULTILINE)
     assert ("colmap geometric_verifier" in table) == (written == RAW)
     one_line = f"{written}, not {read}, was written and holds {held(out, written):,} matches now"
     assert (one_line in table) == (read != written)

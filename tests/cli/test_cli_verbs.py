@@ -181,9 +181,9 @@ def test_sync_plot_and_report(run, problem, tmp_path):
 def test_sync_writes_tracks_on_request(document, problem, tmp_path):
     told = document("sync", problem, "-o", tmp_path / "tracks.csv", "--to", "tracks", "--method", "union-find")
     rows = (tmp_path / "tracks.csv").read_text().splitlines()
-    assert rows[1] == "track,object,point,confidence"
-    assert all(0 < float(row.split(",")[3]) < 1 for row in rows[2:])
-    assert len({row.split(",")[0] for row in rows[2:]}) == told["tracks"]
+    assert rows[0] == "track,object,point,confidence"
+    assert all(0 < float(row.split(",")[3]) < 1 for row in rows[1:])
+    assert len({row.split(",")[0] for row in rows[1:]}) == told["tracks"]
 
 
 def test_tracks_hold_what_follows_also_where_it_is_not_asked_for(document, problem, tmp_path):
@@ -213,7 +213,12 @@ def test_sync_says_what_the_output_format_loses(run, document, tmp_path):
     command = ("sync", tmp_path / "scene.npz", "-o", tmp_path / "out.csv", "--method", "union-find", "--force")
     lost = document(*command)["lost"]
     no_weights = "The matches of the answer have no weights: those of the input are not written."
-    assert lost == ["A CSV file of matches holds no point coordinates.", no_weights]
+    assert lost == [
+        "A CSV file of matches holds no point coordinates.",
+        "A plain CSV file of matches tells of no points behind the last one matched: 6 points left out.",
+        "With plain=False it does, in lines before its header.",
+        no_weights,
+    ]
     told = run(*command).stdout.splitlines()
     assert [line for line in told if line in lost] == lost
     command = ("sync", tmp_path / "scene.npz", "-o", tmp_path / "out.dd", "--method", "union-find", "--no-add")

@@ -36,11 +36,11 @@ except errors.FormatError as error:
 
 
 def refused(path: Path, message: str, **options: object) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(FormatError) as caught:
         io.read(path, **options)
     assert message in str(caught.value)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def refused_in_little_memory(path: Path, message: str, package: str) -> None:

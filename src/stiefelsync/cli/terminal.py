@@ -158,7 +158,7 @@ def spent(seconds: float) -> str:
     Examples
     --------
     >>> spent(2).partition(",")[0]
-    '2.00 s in all'
+    '2 s in all'
     """
     most = peak_memory()
     return f"{number(seconds, 2)} s in all" + ("" if most is None else f", {most / 1e6:,.0f} MB of memory at most")
