@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fuzz.calls import draw, perform, public
-from stiefelsync import InputError, Matchings, datasets, sparse_stiefel, synchronise
+from stiefelsync import InputError, Matchings, datasets, io, sparse_stiefel, synchronise
 from stiefelsync._border import typed
 from stiefelsync.matching.difference import difference
 
@@ -56,6 +56,11 @@ def test_untyped_errors_and_warnings_would_be_seen(tmp_path: Path, monkeypatch: 
         ("callback must be a function of one argument or None, got 'x'", lambda: synchronise(PROBLEM, callback="x")),
         ("universe must be at most 10,000,000", lambda: datasets.synthetic(2**70, 3, 1.0, 0.0)),
         ("error must be a number of a usual size, got nan", lambda: datasets.shapes.window(error=float("nan"))),
+        ("the prior must be real numbers, got complex128", lambda: synchronise(PROBLEM, prior=np.array([1 + 2j]))),
+        (
+            "the correspondences of 'a' and 'b' must be real numbers, got complex128",
+            lambda: io.from_correspondences({("a", "b"): np.full((2, 4), 1j)}),
+        ),
         ("every object must be expected to see 0.01 points or more", lambda: datasets.shapes.rogue(universe=0)),
     ],
 )
@@ -95,7 +100,5 @@ def test_a_call_that_is_none_stays_a_type_error() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="a name that Windows would refuse anyway")
 def test_names_that_no_file_has(tmp_path: Path) -> None:
-    from stiefelsync import io
-
     with pytest.raises(InputError, match="the name of a file"):
         io.read("nul\0")

@@ -30,6 +30,7 @@ from stiefelsync.io.hdf5 import Datasets, is_hdf5, opened
 from stiefelsync.io.limits import regular
 from stiefelsync.io.npz_arrays import load
 from stiefelsync.io.photographs import with_folders
+from stiefelsync.matching._canonical import as_reals
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.keypoints import find_keypoints
 
@@ -60,7 +61,7 @@ def from_correspondences(correspondences: Mapping[tuple[str, str], ArrayLike]) -
     number = {name: i for i, name in enumerate(names)}
     pairs: dict[tuple[int, int], NDArray[np.float64]] = {}
     for (a, b), block in correspondences.items():
-        found = np.asarray(block, dtype=np.float64)
+        found = as_reals(block, f"the correspondences of {a!r} and {b!r}")
         if found.ndim != 2 or found.shape[1] not in (4, 5):
             shape = f"the shape {found.shape}, not (K, 4) or (K, 5)"
             raise InputError(f"the correspondences of {a!r} and {b!r} have {shape}")

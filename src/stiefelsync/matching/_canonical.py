@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from stiefelsync.errors import InputError, counted, unknown_name
 
 __all__ = [
-    "OneToMany", "Repair", "as_array", "as_coordinates", "as_labels", "as_names", "as_pairs", "canonical",
-    "check_layout", "check_precision", "check_sizes", "check_weights", "describe", "sort_matches",
+    "OneToMany", "Repair", "as_array", "as_coordinates", "as_labels", "as_names", "as_pairs", "as_reals",
+    "canonical", "check_layout", "check_precision", "check_sizes", "check_weights", "describe", "sort_matches",
 ]  # fmt: skip
 
 Int32s = NDArray[np.int32]
@@ -150,6 +150,14 @@ def as_names(names: Sequence[str] | None, k: int) -> tuple[str, ...] | None:
         twice = Counter(listed).most_common(1)[0][0]
         raise InputError(f"two objects are named {twice!r}; files tell objects apart by name, rename one")
     return listed
+
+
+def as_reals(values: Any, what: str) -> Floats:
+    """Return an array of float64, or say that what was given holds complex numbers."""
+    array = as_array(values, what)
+    if np.iscomplexobj(array):
+        raise InputError(f"{what} must be real numbers, got {array.dtype}")
+    return np.asarray(array, dtype=np.float64)
 
 
 def as_coordinates(coordinates: ArrayLike | None, m: int) -> NDArray[np.float32] | None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching._canonical import as_reals
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import triplet_cycles
 
@@ -73,7 +74,7 @@ def pair_odds(matchings: Matchings, prior: ArrayLike, *, rng: np.random.Generato
     >>> pair_odds(problem, [2.0, 0.5, -2.0, -2.0, -2.0, 2.0]) > 0
     array([ True, False, False, False, False,  True])
     """
-    given = np.asarray(prior, dtype=np.float64)
+    given = as_reals(prior, "the prior")
     P = len(matchings.pair_objects)
     if given.shape != (P,) or not np.isfinite(given).all():
         raise InputError(f"the prior holds one finite number per pair, shape ({P},); got shape {given.shape}")

@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.special import gammaincinv
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching._canonical import as_reals
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.tracks.clusters import mutual_best
 from stiefelsync.sync.tracks.grow import grow_tracks
@@ -240,7 +241,7 @@ def _flat(
     """Return all ends, and the weights of the correspondences if there are any."""
     pairs, rows, weights = [], [], []
     for (i, j), block in correspondences.items():
-        found = np.asarray(block, dtype=np.float64)
+        found = as_reals(block, f"the correspondences of images {i} and {j}")
         found = found.reshape(-1, 4) if not found.size else found
         where = f"the correspondences of images {i} and {j}"
         if not (0 <= i < n_images and 0 <= j < n_images) or i == j:
@@ -251,7 +252,7 @@ def _flat(
             raise InputError(f"{where} hold a position that is not a number")
         given = found[:, 4] if found.shape[1] == 5 else None
         if scores is not None and (i, j) in scores:
-            given = np.asarray(scores[i, j], dtype=np.float64)
+            given = as_reals(scores[i, j], f"the scores of images {i} and {j}")
             if given.shape != (len(found),):
                 raise InputError(f"{where} are {len(found)}, but there are {given.size} scores of them")
         pairs.append((i, j))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from stiefelsync.errors import InputError
+from stiefelsync.matching._canonical import as_reals
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.pair_odds import pair_odds
 
@@ -95,7 +96,9 @@ def prior_of(matchings: Matchings, prior: Any) -> Floats:
     """
     if not isinstance(prior, Mapping):
         try:
-            return np.asarray(prior, dtype=np.float64)  # whose shape the judge looks at
+            return as_reals(prior, "the prior")  # whose shape the judge looks at
+        except InputError:
+            raise
         except (TypeError, ValueError):
             raise InputError(f"the prior holds log-odds of pairs of objects, got {type(prior).__name__}") from None
     place = {(int(i), int(j)): p for p, (i, j) in enumerate(matchings.pair_objects)}
