@@ -113,10 +113,10 @@ CLEAN = inspect(datasets.synthetic(10, 6, 1.0, 0.0, rng=0)[0])
         ({"conflicts": 1}, True, "hardly: few conflicts, few doubtful matches: the answer will hardly differ"),
         ({"wrong_share": 0.0074}, True, "hardly: few"),
         ({"wrong_share": 0.0075}, True, "yes: some 0.8 % of the matches are wrong"),
-        ({"conflicts": 9, "torn_share": 0.019}, True, "hardly: few"),
-        ({"conflicts": 1, "torn_share": 0.02}, True, "yes: 2.0 % of the matched points lie in tracks that contradict"),
-        ({"wrong_share": 0.3, "torn_share": 1.0}, True, "yes: some 30.0 % of the matches are wrong; 100.0 %"),
-        ({"wrong_share": None, "cycle_error": None, "conflicts": 1, "torn_share": 1.0}, True, "yes: 100.0 % of"),
+        ({"conflicts": 9, "conflict_share": 0.019}, True, "hardly: few"),
+        ({"conflicts": 1, "conflict_share": 0.02}, True, "yes: 2.0 % of the matched points lie in tracks"),
+        ({"wrong_share": 0.3, "conflict_share": 1.0}, True, "yes: some 30.0 % of the matches are wrong; 100.0 %"),
+        ({"wrong_share": None, "cycle_error": None, "conflicts": 1, "conflict_share": 1.0}, True, "yes: 100.0 % of"),
         ({"transitivity": 0.981}, True, "hardly: few"),
         ({"transitivity": 0.98}, True, "yes: nothing contradicts, but matches that follow are missing: 2.0 %"),
         ({"transitivity": 0.5, "conflicts": 1}, True, "yes: little contradicts, but matches that follow are missing"),
@@ -134,7 +134,7 @@ def test_one_giant_component_is_no_single_conflict() -> None:
     """That was "hardly" worth while: one conflict among many components, with 30 % of the matches wrong."""
     found = inspect(datasets.scene(20_000, 200, 1_000, 2_000, wrong=0.3)[0])
     assert found.conflicts < 0.01 * found.components
-    assert found.torn_share > 0.99
+    assert found.conflict_share > 0.99
     assert found.worth.startswith("yes: some 30.0 % of the matches are wrong; 99.7 % of the matched points")
 
 

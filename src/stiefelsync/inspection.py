@@ -23,7 +23,7 @@ from stiefelsync.sync.tracks.details import TracksDetails
 
 __all__ = ["MIN_CYCLES", "NEAR", "Inspection", "inspect"]
 
-FEW_WRONG, FEW_TORN, FEW_OPEN = 0.0075, 0.02, 0.02
+FEW_WRONG, FEW_IN_CONFLICT, FEW_OPEN = 0.0075, 0.02, 0.02
 """Shares of wrong matches, of points in conflict, and of ways of two matches without a direct one, below which the
 fscore changes by less than .01."""
 MAX_WAYS = 100_000
@@ -50,7 +50,7 @@ class Inspection:
         Components that hold two points of one object.
     conflicts_apart
         Those of them with two such points more than `near` pixels apart; None without coordinates in pixels.
-    torn_share
+    conflict_share
         Share of the points with matches that lie in components in conflict; where there are coordinates in pixels, in
         those of `conflicts_apart`.
     transitivity
@@ -86,7 +86,7 @@ class Inspection:
     largest_component: int
     conflicts: int
     conflicts_apart: int | None
-    torn_share: float
+    conflict_share: float
     transitivity: float | None
     cycle_error: float | None
     cycle_error_uncertainty: float | None
@@ -146,11 +146,13 @@ class Inspection:
             return "no: there are no matches, hence nothing to judge"
         missing = 1 - self.transitivity if adds and self.transitivity is not None else 0.0
         wrong = f"some {100 * self.doubt:.1f} % of the matches are wrong"
-        torn = f"{100 * self.torn_share:.1f} % of the matched points lie in tracks that contradict themselves"
+        in_conflict = (
+            f"{100 * self.conflict_share:.1f} % of the matched points lie in tracks that contradict themselves"
+        )
         if self.doubt >= FEW_WRONG:
-            return f"yes: {wrong}; {torn}" if self.torn_share >= FEW_TORN else f"yes: {wrong}"
-        if self.torn_share >= FEW_TORN:
-            return f"yes: {torn}"
+            return f"yes: {wrong}; {in_conflict}" if self.conflict_share >= FEW_IN_CONFLICT else f"yes: {wrong}"
+        if self.conflict_share >= FEW_IN_CONFLICT:
+            return f"yes: {in_conflict}"
         if missing >= FEW_OPEN:
             open_ = f"{100 * missing:.1f} % of two steps have no direct match"
             agreed = "little contradicts" if self.conflicts else "nothing contradicts"
@@ -190,7 +192,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
     error = cycle_error(matchings, rng=rng)
     near, (alone, doubtful, hopeless) = _near(matchings), _doubts(matchings)
     apart = None if near is None else _apart(matchings, labels, near)
-    torn = found.n_points if apart is None else int(np.bincount(labels)[apart].sum())
+    in_conflict = found.n_points if apart is None else int(np.bincount(labels)[apart].sum())
     return Inspection(
         objects=k,
         points=matchings.n_points,
@@ -202,7 +204,7 @@ def inspect(matchings: Matchings, *, rng: np.random.Generator | int | None = 0) 
         largest_component=int(sizes.max(initial=0)),
         conflicts=found.count,
         conflicts_apart=None if apart is None else len(apart),
-        torn_share=torn / max(int(matched.sum()), 1),
+        conflict_share=in_conflict / max(int(matched.sum()), 1),
         transitivity=_transitivity(matchings, generator(rng)),
         cycle_error=error.value if error.judged else None,
         cycle_error_uncertainty=error.standard_error if error.judged else None,

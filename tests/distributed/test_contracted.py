@@ -19,7 +19,7 @@ def contracted(seed: int, lost_edge: tuple[int, ...] = (), dropped: int = 0) -> 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_left_dropped_and_torn(seed: int) -> None:
+def test_what_is_left_dropped_and_in_conflict(seed: int) -> None:
     given, ends = contracted(seed, lost_edge=(3, 70), dropped=4)
     after = given.go_on(np.zeros(len(given.first), dtype=bool))
     first, owner = after.first, given.owner

@@ -164,13 +164,13 @@ def test_without_a_clear_gap_the_sum_of_the_eigenvalues_and_a_tenth(problem):
             part |= new
         left -= part
         parts.append(part)
-    torn = [part for part in parts if len({it.of[a] for a in part}) < len(part)]
+    in_conflict = [part for part in parts if len({it.of[a] for a in part}) < len(part)]
     s = it.beyond() if 2 in it.distances().values() else 1.0
     share = it.shares(s)
     vague = 0.0
-    for part in torn:
+    for part in in_conflict:
         of = [it.of[a] for a in part]
         vague += max(it.spread() * sum(share[a] for a in part), max(of.count(i) for i in of))
-    assert estimate.size == len(parts) - len(torn) + ceil(1.1 * vague)
-    assert estimate.reason.startswith(f"{len(torn)} of {len(parts)} connected components have conflicts")
+    assert estimate.size == len(parts) - len(in_conflict) + ceil(1.1 * vague)
+    assert estimate.reason.startswith(f"{len(in_conflict)} of {len(parts)} connected components have conflicts")
     assert estimate.floor == max(it.sizes)

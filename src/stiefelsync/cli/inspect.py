@@ -122,8 +122,8 @@ def _lines(found: Inspection) -> dict[str, str]:
         lines[f"at {found.near:g} px"] = (
             f"{number(found.conflicts_apart)} (with two such points farther apart than that)"
         )
-    if found.torn_share:
-        lines["torn"] = f"{percent(found.torn_share)} of the matched points lie in such components"
+    if found.conflict_share:
+        lines["in conflict"] = f"{percent(found.conflict_share)} of the matched points lie in such components"
     if found.transitivity is not None:
         lines["transitivity"] = f"{percent(found.transitivity)} of the ways of two matches have a direct match, too"
     if found.cycle_error is None:

@@ -240,16 +240,16 @@ class Constrained:
         mixed = mixed_unit[self.unit]
         met = self.apart[(given[self.apart[:, 0]] == given[self.apart[:, 1]]) & ~mixed_unit[self.apart].any(axis=1)]
         n_names = int(names.max(initial=-1)) + 1
-        torn, concerned = np.zeros(n_names, dtype=bool), np.zeros(n_names, dtype=bool)
-        torn[given[met]] = True
-        concerned |= torn
+        forbidden, concerned = np.zeros(n_names, dtype=bool), np.zeros(n_names, dtype=bool)
+        forbidden[given[met]] = True
+        concerned |= forbidden
         concerned[given[mixed]] = True
         if not concerned.any():
             return labels
         here = np.flatnonzero(concerned[names])
         local = np.full(len(names), -1, dtype=np.int64)
         local[here] = np.arange(len(here))
-        part = _Part(self, here, local, names[here], torn[names[here]], mixed)
+        part = _Part(self, here, local, names[here], forbidden[names[here]], mixed)
         edges, owner = part.order()
         track = np.empty(len(owner), dtype=np.int64)
         call("join_in_order", owner, len(owner), int(owner.max()) + 1, edges, len(edges), track)
@@ -273,7 +273,7 @@ class _Part:
         The number of each point of the problem here, -1 for others.
     name : (p,) int64
         The track each of them had.
-    torn : (p,) bool
+    forbidden : (p,) bool
         Whether that held points which cannot be one.
     mixed : (n,) bool
         Whether a constrained point is of a unit that was in several tracks.
@@ -283,7 +283,7 @@ class _Part:
     here: Ints
     local: Ints
     name: Ints
-    torn: Bools
+    forbidden: Bools
     mixed: Bools
 
     def order(self) -> tuple[Ints, Ints]:
@@ -307,24 +307,24 @@ class _Part:
         mixed_unit = np.full(p, -1, dtype=np.int64)
         chosen = self.mixed[inside]
         mixed_unit[point[chosen]] = unit[chosen]
-        edges = [musts, bars, self._torn_edges(), *self._blocks(mixed_unit)]
+        edges = [musts, bars, self._edges_inside_forbidden(), *self._blocks(mixed_unit)]
         return np.ascontiguousarray(np.concatenate(edges)), owner
 
-    def _torn_edges(self) -> Ints:
+    def _edges_inside_forbidden(self) -> Ints:
         """Return the matches inside tracks that must fall apart, by descending number of triangles, then neighbours.
 
         The neighbours, in the order of points, keep together what has no match.
         """
-        if not self.torn.any():
+        if not self.forbidden.any():
             return np.empty((0, 2), dtype=np.int64)
         a, b = self.matches.T
-        inside = self.torn[a] & (self.name[a] == self.name[b])
+        inside = self.forbidden[a] & (self.name[a] == self.name[b])
         ends = self.matches[inside]
         ends = ends[np.lexsort(ends.T[::-1])]
         support = np.zeros(len(ends), dtype=np.int64)
         one, two = (np.ascontiguousarray(end) for end in ends.T)
         call("count_edge_triangles", one, two, len(ends), len(self.here), support)
-        return np.concatenate([ends[np.argsort(-support, kind="stable")], self._chain(np.flatnonzero(self.torn))])
+        return np.concatenate([ends[np.argsort(-support, kind="stable")], self._chain(np.flatnonzero(self.forbidden))])
 
     def _blocks(self, mixed_unit: Ints) -> tuple[Ints, Ints, Ints]:
         """Return edges inside the other tracks, then from units that were in several of them to each of these.
@@ -353,7 +353,7 @@ class _Part:
         own[np.unique(unit, return_index=True)[1]] = True
         mine = np.flatnonzero(own)
         mine = mine[np.sort(np.unique(name[mine], return_index=True)[1])]
-        block = np.flatnonzero((mixed_unit < 0) & ~self.torn)
+        block = np.flatnonzero((mixed_unit < 0) & ~self.forbidden)
         expelled = self._expelled(block, placed, mixed_unit, unit[mine], name[mine])
         chains = [self._chain(block[~expelled]), self._chain(block[expelled])]
         # Any point of a unit, and any of what stays of a track, stand for the whole.
@@ -391,7 +391,7 @@ class _Part:
         a, b = self.about.problem.endpoints.T
         asked, inside = np.zeros(len(self.local), dtype=bool), np.zeros(len(self.local), dtype=bool)
         inside[self.here] = True
-        asked[self.here] = self.torn
+        asked[self.here] = self.forbidden
         asked[self.about.points[self.mixed]] = True
         chosen = np.flatnonzero(asked[a] | asked[b])
         chosen = chosen[inside[a[chosen]] & inside[b[chosen]]]

@@ -113,7 +113,7 @@ def test_parallel_matches_come_before_any_rule(q: Quotient) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_components_in_conflict_or_torn(seed: int) -> None:
+def test_components_in_conflict_or_that_lost_an_edge(seed: int) -> None:
     rng = np.random.default_rng(seed)
     component, owner = rng.integers(0, 8, size=12), rng.integers(0, 6, size=12)
     lost_edge = rng.random(12) < 0.1
