@@ -17,6 +17,7 @@ from stiefelsync.io.cells.sources import is_session, read_sessions
 from stiefelsync.io.cells.tables import table_format, write_to
 from stiefelsync.io.cells.units import Units, is_matrix, is_unitmatch, read_matrix, read_unitmatch
 from stiefelsync.io.files import Name, check_outputs, outputs
+from stiefelsync.io.provenance import made_by, read_from
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.registration.candidates import Candidates
 from stiefelsync.registration.compare import Compared, compare_sessions
@@ -61,6 +62,11 @@ class Part:
     judgement: Judgement
     compared: Compared | None = None
 
+    @property
+    def plane(self) -> int:
+        """Number of the imaging plane, 0 for units."""
+        return 0 if self.compared is None else self.compared.sessions[0].plane
+
 
 @dataclass(frozen=True, eq=False)
 class Followed:
@@ -94,8 +100,8 @@ class Followed:
         """Return all of it as figures under stable names, ready for JSON."""
         table, counts = self.table, self.table.sessions_per_cell
         planes = []
-        for part, plane in zip(self.parts, np.unique(table.plane).tolist(), strict=True):
-            told: dict[str, Any] = {"plane": plane, **{k: _plain(v) for k, v in asdict(part.judgement).items()}}
+        for part in self.parts:
+            told: dict[str, Any] = {"plane": part.plane, **{k: _plain(v) for k, v in asdict(part.judgement).items()}}
             if part.compared is not None:
                 told["registrations"] = _registrations(part.compared)
                 told["p_same_crossing"] = part.compared.sameness.crossing
@@ -129,8 +135,8 @@ def _registrations(compared: Compared) -> list[dict[str, Any]]:
     return [
         {
             "first": compared.sessions[i].name, "second": compared.sessions[j].name, "shift": found.shift,
-            "angle": found.angle, "near": found.near, "chance": found.chance, "residual": _plain(found.residual),
-            "failed": found.failed,
+            "angle": found.angle, "near": _plain(found.near), "chance": _plain(found.chance),
+            "residual": _plain(found.residual), "failed": found.failed,
         }
         for (i, j), found in compared.alignments.items()
     ]  # fmt: skip
@@ -373,7 +379,11 @@ def follow(
     begun = time.perf_counter()
     with outputs(wanted, page, reads=inputs, force=force) as staged:
         if wanted is not None and known is not None:
-            write_to(done.table, staged[wanted], known)
+            names = ("threshold", "max_distance", "window", "plane", "iscell")
+            chosen = zip(names, (threshold, max_distance, window, plane, iscell), strict=True)
+            given = {name: value for name, value in chosen if value is not None}
+            about = made_by(done.method, given) | {"inputs": [read_from(Path(path)) for path in inputs]}
+            write_to(done.table, staged[wanted], known, suffix=wanted.suffix, about=about)
         if page is not None:
             compared = [part.compared for part in done.parts]
             text = render_sessions(done.table, compared, summary(done), kind=done.kind, title=title)
@@ -405,11 +415,7 @@ def summary(done: Followed) -> dict[str, str]:
         where = f" of plane {plane['plane']}" if len(done.parts) > 1 else ""
         found = part.judgement
         if part.compared is not None:
-            worst = min(part.compared.alignments.values(), key=lambda a: a.near - a.chance)
-            lines[f"registration{where}"] = (
-                f"{counted(len(part.compared.alignments), 'pair')}, {len(part.compared.failed)} failed; in the worst "
-                f"{worst.near:.0%} of the cells meet one ({worst.chance:.0%} by chance)"
-            )
+            lines[f"registration{where}"] = _registered(part.compared)
         cycles = "no cycles" if found.cycle_error is None else f"{found.cycle_error:.2%} do not close"
         lines[f"cycles{where}"] = f"{cycles}; transitivity {_share(found.transitivity)}"
         lines[f"scores{where}"] = (
@@ -417,6 +423,19 @@ def summary(done: Followed) -> dict[str, str]:
             f"true negative {_share(found.true_negative)}, active {_share(found.active)} (as CellReg counts)"
         )
     return lines
+
+
+def _registered(compared: Compared) -> str:
+    """Say how sessions could be laid over each other."""
+    laid = [a for a in compared.alignments.values() if not a.empty]
+    if not laid:
+        return "none: no two sessions have cells"
+    worst = min(laid, key=lambda a: a.near - a.chance)
+    empty = sum(not s.footprints.nnz for s in compared.sessions)
+    return (
+        f"{counted(len(laid), 'pair')}, {len(compared.failed)} failed; in the worst {worst.near:.0%} of the cells meet "
+        f"one ({worst.chance:.0%} by chance)" + (f"; {counted(empty, 'session')} without cells" if empty else "")
+    )
 
 
 def _share(value: float) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from stiefelsync import Matchings, datasets
 from stiefelsync.errors import ConvergenceWarning, InputError
-from stiefelsync.following import follow_sessions, follow_units
+from stiefelsync.following import follow_sessions, follow_units, summary
 from stiefelsync.io.cells import from_networkx, units_of
 from stiefelsync.registration import (
     Candidates,
@@ -30,6 +30,7 @@ from stiefelsync.registration.align import Views, align, turn
 from stiefelsync.registration.judgement import transitivity
 from stiefelsync.registration.mixture import FALLBACK
 from stiefelsync.registration.similarity import moved, similarities
+from stiefelsync.report.sessions import render_sessions, to_common
 
 
 def f1(labels, truth, sizes):
@@ -125,24 +126,61 @@ def test_places_that_are_hardly_sure_are_left_out():
     assert np.flatnonzero(weighed(found, [labels]) == 0).tolist() == [0, 9]
 
 
+def discs(name, centres, side=300):
+    """A session of round cells."""
+    disc = np.stack(np.mgrid[-4:5, -4:5], axis=-1).reshape(-1, 2)
+    disc = disc[np.hypot(*disc.T) <= 4]
+    pixels = np.round(centres).astype(int)[:, None, :] + disc
+    cells = np.repeat(np.arange(len(centres)), len(disc))
+    flat = (pixels[..., 1] * side + pixels[..., 0]).ravel()
+    return Session.from_pixels(name, (side, side), cells, flat, numbers=np.arange(len(centres)))
+
+
 @pytest.mark.parametrize("angle", [-9.0, 0.0, 4.0, 10.0])
 def test_rotation_and_shift_are_found(angle):
     rng = np.random.default_rng(5)
     at = rng.uniform(60, 240, (120, 2))
     shown = (at - 150) @ turn(angle).T + 150 + [11.0, -6.0]
-    disc = np.stack(np.mgrid[-4:5, -4:5], axis=-1).reshape(-1, 2)
-    disc = disc[np.hypot(*disc.T) <= 4]
-    days = []
-    for name, centres in (("a", shown), ("b", at)):
-        pixels = np.round(centres).astype(int)[:, None, :] + disc
-        cells = np.repeat(np.arange(120), len(disc))
-        flat = (pixels[..., 1] * 300 + pixels[..., 0]).ravel()
-        days.append(Session.from_pixels(name, (300, 300), cells, flat, numbers=np.arange(120)))
+    days = [discs("a", shown), discs("b", at)]
     views = Views(days)
     found = align(*days, views.search(views.still(days[0]), views.turned(days[1])))
     assert np.hypot(*(found(at) - shown).T).max() < 1.0
     assert found.angle == pytest.approx(angle, abs=0.3)
     assert not found.failed
+
+
+@pytest.mark.parametrize("angle", [-35.0, 90.0, 178.0])
+def test_a_session_that_was_turned_far_is_found(angle):
+    rng = np.random.default_rng(6)
+    at = rng.uniform(80, 220, (60, 2))
+    days = [discs("a", (at - 150) @ turn(angle).T + 150 + [5.0, 9.0]), discs("b", at[10:])]
+    found = compare_sessions(days).alignments[0, 1]
+    assert found.angle == pytest.approx(angle, abs=0.5)
+    assert not found.failed
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_a_window_compares_the_same_sessions_in_the_same_way(week, window):
+    days, _, found = week
+    whole = found.parts[0].compared.alignments
+    some = compare_sessions(days, window=window).alignments
+    assert list(some) == [(i, j) for i, j in whole if j - i <= window]
+    assert all((some[pair].matrix == whole[pair].matrix).all() for pair in some)
+
+
+@pytest.mark.parametrize("cells", [15, 30, 60, 150])
+def test_strangers_are_told_however_few_cells_there_are(cells):
+    rng = np.random.default_rng(cells)
+    days = [discs(name, rng.uniform(8, 292, (cells, 2))) for name in "abcd"]
+    with pytest.warns(ConvergenceWarning, match="could not be laid over each other"):
+        found = compare_sessions(days)
+    assert len(found.failed) == 6
+
+
+def test_few_cells_that_stay_where_they_are_meet():
+    at = np.array([[40.0, 50.0], [200.0, 90.0], [120.0, 240.0]])
+    found = follow_sessions([[discs(name, at) for name in "abc"]])
+    assert found.table.own.tolist() == [[0] * 3, [1] * 3, [2] * 3]
 
 
 def test_days_of_different_fields_are_told_and_not_matched():
@@ -162,6 +200,40 @@ def test_similarity_equals_the_dense_cosine():
     cosine = (a / np.linalg.norm(a, axis=1)[:, None]) @ (b / np.linalg.norm(b, axis=1)[:, None]).T
     np.testing.assert_allclose(near.cosine, cosine[near.first, near.second], atol=1e-5)
     assert near.distance.max() <= found.reach
+
+
+def test_a_day_without_cells_is_told_and_changes_nothing(week):
+    days, _, found = week
+    empty = Session.from_masks("empty", np.zeros((0, 360, 360)), total=9)
+    with pytest.warns(ConvergenceWarning) as told:
+        more = follow_sessions([[*days[:3], empty, *days[3:]]])
+    assert [str(word.message) for word in told] == [
+        "there are no cells in 'empty' (none of its 9 detections was accepted)"
+    ]
+    assert np.array_equal(np.delete(more.table.index, 3, axis=1), found.table.index)
+    assert more.parts[0].compared.failed == []
+    assert more.as_dict()["planes"][0]["registrations"][2]["near"] is None
+    page_maps = to_common(more.parts[0].compared)
+    assert all((page_maps[s] != np.eye(2, 3)).any() for s in (0, 1, 2, 5, 6))  # the one in the middle has no cells
+
+
+def test_a_plane_without_any_cells_is_an_empty_table(week):
+    days, _, found = week
+    none = [Session.from_masks(day.name, np.zeros((0, 360, 360)), plane=1) for day in days]
+    with pytest.warns(ConvergenceWarning, match=r"there are no cells in 'day01', 'day02', 'day03' and 3 more"):
+        both = follow_sessions([days, none])
+    assert np.array_equal(both.table.index, found.table.index)
+    assert [plane["plane"] for plane in both.as_dict()["planes"]] == [0, 1]
+    assert "none: no two sessions have cells" in summary(both)["registration of plane 1"]
+    assert "<html" in render_sessions(both.table, [part.compared for part in both.parts], summary(both))
+
+
+def test_sessions_far_apart_are_drawn_over_each_other_by_way_of_others(week):
+    days, _, found = week
+    near, whole = (to_common(of) for of in (compare_sessions(days, window=1), found.parts[0].compared))
+    centre = np.array([180.0, 180.0, 1.0])
+    for a, b in zip(near, whole, strict=True):
+        assert np.hypot(*(a @ centre - b @ centre)) < 1.5
 
 
 def test_sessions_without_cells_are_followed_by_nobody():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
+from scipy import fft, special
 from scipy.spatial import cKDTree
 
 from stiefelsync.registration.session import Session
@@ -22,8 +22,13 @@ Floats = NDArray[np.float64]
 
 ANGLES = 12.0  # degrees to either side that are searched
 STEP = 1.0
+FAR_STEP = 3.0  # of all other directions, which are searched where these lead nowhere
 SIDE = 128  # pixels that the longer side of an image is reduced to
 ROUNDS = 4  # of mutual neighbours and fits
+LUCK = 1e-5  # maps that would do as well by chance; with more the map that was found means nothing
+PARTS = (1.0, 0.5, 0.25)  # of half a diameter, within which cells are counted for that
+STRETCH = np.log(1.25)  # an affine map that stretches or shrinks more is none of one field of view
+MORE_ROUNDS, GROWTH = 20, 1.03  # as long as so many times as many cells meet
 FEWEST = 6  # mutual neighbours that an affine map is fitted on; 3 for a rigid one
 
 
@@ -40,11 +45,14 @@ class Alignment:
     angle
         By how much it is turned, in degrees.
     near
-        Share of the cells of the smaller session that have a mutually nearest cell within half a diameter.
+        Share of the cells of the smaller session that have a mutually nearest cell within half a diameter; NaN where
+        one of the two has no cells.
     chance
         That share for cells strewn at random.
     residual
         Median distance of these cells, in pixels.
+    luck
+        How many maps that shift and turn no more than this one would let cells meet as well by chance.
     """
 
     matrix: Floats
@@ -53,11 +61,17 @@ class Alignment:
     near: float
     chance: float
     residual: float
+    luck: float = 0.0
 
     @property
     def failed(self) -> bool:
-        """Whether hardly more cells meet than would by chance."""
-        return self.near < 1.5 * self.chance + 0.05
+        """Whether hardly more cells meet than would by chance; not where there are none to meet."""
+        return self.near < 1.5 * self.chance + 0.05 or self.luck > LUCK
+
+    @property
+    def empty(self) -> bool:
+        """Whether one of the two sessions has no cells."""
+        return bool(np.isnan(self.near))
 
     def __call__(self, points: Floats) -> Floats:
         """Return where points, (n, 2), of the second session lie in the first."""
@@ -79,14 +93,18 @@ class Views:
         self.blur = np.exp(-2 * (np.pi * spread) ** 2 * (fx**2 + fy**2)).astype(np.float32)
         self.blur[0, 0] = 0.0  # the mean says nothing
         self.angles = np.arange(-ANGLES, ANGLES + STEP / 2, STEP)
+        self.far_angles = np.arange(ANGLES + FAR_STEP, 360 - ANGLES - FAR_STEP / 2, FAR_STEP)
 
     def still(self, session: Session) -> NDArray[np.complex64]:
         """Return the transform of the session as it is."""
         return self._spots(session.centroids, 0.0)
 
-    def turned(self, session: Session) -> NDArray[np.complex64]:
-        """Return the transforms of the session turned by every angle, (angles, …)."""
-        return np.stack([self._spots(session.centroids, angle) for angle in self.angles])
+    def turned(self, session: Session, *, far: bool = False) -> NDArray[np.complex64]:
+        """Return the transforms of the session turned by every angle, (angles, …), by the far ones if asked."""
+        return np.stack([self._spots(session.centroids, angle) for angle in self._all(far)])
+
+    def _all(self, far: bool) -> Floats:
+        return self.far_angles if far else self.angles
 
     def _spots(self, centroids: Floats, angle: float) -> NDArray[np.complex64]:
         at = ((centroids - self.centre) @ turn(angle).T + self.centre) / self.scale
@@ -103,7 +121,7 @@ class Views:
                 np.add.at(image, (y[inside], x[inside]), weight[inside])
         return np.asarray(fft.rfft2(image) * self.blur, dtype=np.complex64)
 
-    def search(self, still: NDArray[np.complex64], turned: NDArray[np.complex64]) -> Floats:
+    def search(self, still: NDArray[np.complex64], turned: NDArray[np.complex64], *, far: bool = False) -> Floats:
         """Return the map, (2, 3), of the angle and the shift at which the two images agree best."""
         best, where = -np.inf, (0, 0, 0)
         surfaces = {}
@@ -118,9 +136,10 @@ class Views:
         dy = y + _vertex(peak[(y - 1) % self.size[0], x], best, peak[(y + 1) % self.size[0], x])
         dx = x + _vertex(peak[y, (x - 1) % self.size[1]], best, peak[y, (x + 1) % self.size[1]])
         dy, dx = ((d + n / 2) % n - n / 2 for d, n in zip((dy, dx), self.size, strict=True))
-        angle = self.angles[a]
-        if 0 < a < len(self.angles) - 1:
-            angle += STEP * _vertex(surfaces[a - 1], best, surfaces[a + 1])
+        angles = self._all(far)
+        angle = angles[a]
+        if 0 < a < len(angles) - 1:
+            angle += (angles[1] - angles[0]) * _vertex(surfaces[a - 1], best, surfaces[a + 1])
         rotation = turn(angle)
         shift = self.centre - rotation @ self.centre + np.array([dx, dy]) * self.scale
         return np.column_stack([rotation, shift])
@@ -162,7 +181,7 @@ def align(first: Session, second: Session, begin: Floats) -> Alignment:
     matrix = np.array(begin, dtype=np.float64)
     radius = 0.5 * (first.diameter + second.diameter) / 2
     if not len(a) or not len(b):
-        return Alignment(np.eye(2, 3), 0.0, 0.0, 0.0, 1.0, np.nan)
+        return Alignment(np.eye(2, 3), 0.0, 0.0, np.nan, np.nan, np.nan)
     tree = cKDTree(a)
     # The first rounds reach far, to mend what the search left; the last only across half a cell.
     for done, reach in enumerate(np.linspace(3.0, 1.0, ROUNDS) * radius):
@@ -170,18 +189,32 @@ def align(first: Session, second: Session, begin: Floats) -> Alignment:
         affine = done >= ROUNDS // 2
         if len(i) < (FEWEST if affine else 3):
             continue
-        matrix = _affine(b[j], a[i]) if affine else _rigid(b[j], a[i])
+        matrix = _mapped(b[j], a[i]) if affine else _rigid(b[j], a[i])
     i, j, distance = _mutual(tree, a, b @ matrix[:, :2].T + matrix[:, 2], radius)
+    # Where the scale differs cells meet around a centre first, from which the map spreads.
+    for _ in range(MORE_ROUNDS):
+        if len(i) < FEWEST:
+            break
+        wider = _mapped(b[j], a[i])
+        more = _mutual(tree, a, b @ wider[:, :2].T + wider[:, 2], radius)
+        if len(more[0]) < GROWTH * len(i):
+            break
+        matrix, (i, j, distance) = wider, more
     few = min(len(a), len(b))
     centre = np.array([first.shape[1] - 1, first.shape[0] - 1]) / 2
+    shift = float(np.linalg.norm(matrix[:, :2] @ centre + matrix[:, 2] - centre))
+    angle = float(np.degrees(np.arctan2(matrix[1, 0] - matrix[0, 1], matrix[0, 0] + matrix[1, 1])))
+    field = _field(a, b, first.shape, radius)
+    # Maps that differ by less than half a cell, or a degree, let the same cells meet.
+    maps = (1 + (shift / radius) ** 2) * (1 + abs(angle) / STEP)
+    lucks = [
+        special.bdtrc(np.count_nonzero(distance <= part * radius) - 1, few, _chance(a, b, part * radius, few, field))
+        for part in PARTS
+    ]
     return Alignment(
-        matrix,
-        float(np.linalg.norm(matrix[:, :2] @ centre + matrix[:, 2] - centre)),
-        float(np.degrees(np.arctan2(matrix[1, 0] - matrix[0, 1], matrix[0, 0] + matrix[1, 1]))),
-        len(i) / few,
-        _chance(a, b, radius, few),
-        float(np.median(distance)) if len(i) else np.nan,
-    )
+        matrix, shift, angle, len(i) / few, _chance(a, b, radius, few, field),
+        float(np.median(distance)) if len(i) else np.nan, float(min(lucks)) * len(PARTS) * maps,
+    )  # fmt: skip
 
 
 def _mutual(tree: cKDTree, a: Floats, b: Floats, reach: float) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
@@ -193,9 +226,18 @@ def _mutual(tree: cKDTree, a: Floats, b: Floats, reach: float) -> tuple[NDArray[
     return nearest[j], j, distance[j]
 
 
-def _chance(a: Floats, b: Floats, radius: float, few: int) -> float:
+def _field(a: Floats, b: Floats, shape: tuple[int, int], radius: float) -> Floats:
+    """Return the sides of the area that cells fill: as far as they reach, and a little more where they are few."""
+    both = np.concatenate([a, b])
+    # Of n places at random in a side, the outermost two are (n - 1) / (n + 1) of it apart on average.
+    sides = np.ptp(both, axis=0) * (len(both) + 1) / max(len(both) - 1, 1)
+    few = len(both) < 2 * FEWEST
+    sides = np.maximum(sides, shape[::-1]) if few else np.minimum(sides, shape[::-1])
+    return np.asarray(np.maximum(sides, 2 * radius), dtype=np.float64)
+
+
+def _chance(a: Floats, b: Floats, radius: float, few: int, extent: Floats) -> float:
     """Return the share of cells that a mutual neighbour would be met by at random, in the area that they fill."""
-    extent = np.maximum(np.ptp(np.concatenate([a, b]), axis=0), 2 * radius)
     many = max(len(a), len(b))
     return float(1 - np.exp(-np.pi * radius**2 * many / np.prod(extent))) * min(1.0, many / few)
 
@@ -206,6 +248,13 @@ def _rigid(source: Floats, target: Floats) -> Floats:
     u, _, vt = np.linalg.svd((target - to).T @ (source - from_))
     rotation = u @ np.diag([1.0, np.linalg.det(u @ vt)]) @ vt
     return np.column_stack([rotation, to - rotation @ from_])
+
+
+def _mapped(source: Floats, target: Floats) -> Floats:
+    """Return the best affine map, or the best rigid one where few or aligned points would stretch the session."""
+    found = _affine(source, target)
+    stretch = np.linalg.svd(found[:, :2], compute_uv=False)
+    return found if (abs(np.log(np.maximum(stretch, 1e-9))) < STRETCH).all() else _rigid(source, target)
 
 
 def _affine(source: Floats, target: Floats) -> Floats:

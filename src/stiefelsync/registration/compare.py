@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stiefelsync._border import typed
 from stiefelsync.errors import ConvergenceWarning, InputError, counted
@@ -79,7 +81,8 @@ def compare_sessions(
     Notes
     -----
     Per pair 25 transforms of an image reduced to 128 pixels, nearest neighbours in O(n log n), and products of sparse
-    footprints. A pair whose cells meet hardly more often than by chance gives a warning and no matches.
+    footprints. Turns by up to 12° are searched first, and all others where none of these fits. A pair whose cells meet
+    hardly more often than by chance gives a warning and no matches.
 
     Examples
     --------
@@ -100,21 +103,43 @@ def compare_sessions(
     views = Views(sessions)
     still = [views.still(s) for s in sessions]
     alignments, near = dict[tuple[int, int], Alignment](), dict[tuple[int, int], Near]()
-    turned, of = None, -1
+    turned, of = dict[bool, NDArray[np.complex64]](), -1  # the second session, near and far
     for done, (i, j) in enumerate(pairs):
         if of != j:  # pairs are sorted by their second session, so every session is turned once
-            turned, of = views.turned(sessions[j]), j
-        assert turned is not None
-        alignments[i, j] = align(sessions[i], sessions[j], views.search(still[i], turned))
+            turned, of = {}, j
+        alignments[i, j] = _laid(sessions[i], sessions[j], views, still[i], turned)
         near[i, j] = similarities(sessions[i], sessions[j], alignments[i, j], reach)
         if progress is not None:
             progress(done + 1, len(pairs))
     good = [pair for pair in pairs if not alignments[pair].failed]
+    _warn_of_empty(sessions)
     _warn(sessions, [pair for pair in pairs if alignments[pair].failed])
     cosines = np.concatenate([near[pair].cosine for pair in good] or [np.empty(0)])
     sameness = fit_sameness(cosines)
     candidates = _candidates(sessions, good, near, sameness)
     return Compared(sessions, dict(sorted(alignments.items())), dict(sorted(near.items())), sameness, candidates, reach)
+
+
+def _laid(
+    first: Session, second: Session, views: Views, still: NDArray[np.complex64], turned: dict[bool, NDArray[Any]]
+) -> Alignment:
+    """Return how the second session lies over the first: by small angles, as it is, or else by any angle."""
+    best: Alignment | None = None
+    for way in ("near", "as it is", "far"):
+        if way == "as it is":
+            begin = np.eye(2, 3)
+        else:
+            far = way == "far"
+            if far not in turned:
+                turned[far] = views.turned(second, far=far)
+            begin = views.search(still, turned[far], far=far)
+        found = align(first, second, begin)
+        if best is None or found.luck < best.luck:
+            best = found
+        if not best.failed:
+            break
+    assert best is not None
+    return best
 
 
 def _candidates(
@@ -135,6 +160,17 @@ def _candidates(
     return Candidates(sizes, np.concatenate(ends), np.concatenate(chances), tuple(s.name for s in sessions))
 
 
+def _warn_of_empty(sessions: Sequence[Session]) -> None:
+    empty = [s for s in sessions if not s.footprints.nnz]
+    if empty:
+        named = [
+            repr(s.name) + (f" (none of its {counted(s.total, 'detection')} was accepted)" if s.total > len(s) else "")
+            for s in empty
+        ]
+        more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+        warnings.warn(f"there are no cells in {', '.join(named[:3])}{more}", ConvergenceWarning, stacklevel=4)
+
+
 def _warn(sessions: Sequence[Session], failed: list[tuple[int, int]]) -> None:
     if failed:
         i, j = failed[0]
@@ -144,5 +180,5 @@ def _warn(sessions: Sequence[Session], failed: list[tuple[int, int]]) -> None:
             "cells meet hardly more often than by chance; are they of one field of view? "
             "No matches were taken from them",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -187,7 +187,7 @@ def evidence(candidates: Candidates, labels: Ints) -> Evidence:
         "best outside": outside,
         "best outside × mean log-odds": outside * mean,
         "best outside × best third": outside * third,
-        "log share alone": np.full(m, np.log(np.mean(size == 1) + 0.02)),
+        "log share alone": np.full(m, np.log(np.mean(size == 1) + 0.02) if m else 0.0),
         "log-odds of all tracks": np.full(m, sure),
         "share of sessions": size / k,
         "log sessions": np.full(m, np.log(k)),

@@ -74,10 +74,7 @@ def render_sessions(
     """
     followed = int((table.sessions_per_cell > 1).sum())
     noun = kind.removesuffix("s")
-    planes = [
-        None if found is None else _plane(found, number)
-        for found, number in zip(compared, np.unique(table.plane).tolist(), strict=True)
-    ]
+    planes = [None if found is None else _plane(found) for found in compared]
     own = table.own
     data = {
         "noun": noun,
@@ -124,11 +121,11 @@ def _starts(compared: Sequence[Compared | None], sessions: int) -> list[list[int
     return starts
 
 
-def _plane(found: Compared, number: int) -> dict[str, Any]:
+def _plane(found: Compared) -> dict[str, Any]:
     """Return what the page draws of a plane."""
     common = to_common(found)
     return {
-        "number": number,
+        "number": found.sessions[0].plane,
         "diameter": found.reach,
         "sessions": [
             {
@@ -175,16 +172,30 @@ def outlines(session: Session) -> NDArray[np.uint8]:
 
 
 def to_common(found: Compared) -> list[Floats]:
-    """Return for every session the map, (2, 3), into the frame of the one in the middle."""
-    middle, maps = len(found.sessions) // 2, []
-    for session in range(len(found.sessions)):
-        pair = min(session, middle), max(session, middle)
-        alignment = found.alignments.get(pair)
-        if session == middle or alignment is None or alignment.failed:
-            maps.append(np.eye(2, 3))
-        else:
-            maps.append(alignment.matrix if session > middle else _inverse(alignment))
-    return maps
+    """Return for every session the map, (2, 3), into the frame of the one in the middle that has cells.
+
+    A session that was not laid over that one, as it is too far away or this failed, is led there by others.
+    """
+    count = len(found.sessions)
+    steps = dict[tuple[int, int], Floats]()  # from the second session into the first
+    for (i, j), alignment in found.alignments.items():
+        if not (alignment.failed or alignment.empty):
+            steps[i, j], steps[j, i] = alignment.matrix, _inverse(alignment)
+    with_cells = [s for s in range(count) if found.sessions[s].footprints.nnz] or [count // 2]
+    middle = with_cells[len(with_cells) // 2]
+    maps: dict[int, Floats] = {middle: np.eye(2, 3)}
+    reached = [middle]
+    for near in reached:  # which grows on the way, so that the fewest steps are taken
+        for far in range(count):
+            if far not in maps and (near, far) in steps:
+                maps[far] = _after(maps[near], steps[near, far])
+                reached.append(far)
+    return [maps.get(session, np.eye(2, 3)) for session in range(count)]
+
+
+def _after(second: Floats, first: Floats) -> Floats:
+    """Return the map that takes the first one and then the second."""
+    return np.column_stack([second[:, :2] @ first[:, :2], second[:, :2] @ first[:, 2] + second[:, 2]])
 
 
 def _inverse(alignment: Alignment) -> Floats:
