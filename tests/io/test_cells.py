@@ -364,13 +364,15 @@ def test_tables_go_back_to_their_programs(tmp_path, small):
 def test_pandas_opens_every_table_without_options(tmp_path, small):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    for name, format in (("a.csv", None), ("b.csv", "places"), ("c.csv", "units"), ("d.parquet", None)):
-        write_table(small, tmp_path / name, format)
+    for name, format in (("a", None), ("b", "places"), ("c", "units")):
+        for ending in ("csv", "parquet"):
+            write_table(small, tmp_path / f"{name}.{ending}", format)
     cells, places, units = (pandas.read_csv(tmp_path / f"{name}.csv") for name in "abc")
     assert cells.convert_dtypes()["tue"].tolist() == [3, pandas.NA]
     assert places.pivot(index="cell", columns="session", values="roi")["mon"].tolist() == [5, 8]
     assert units.groupby("UID")["session"].nunique().tolist() == [2, 1]
-    assert (pandas.read_parquet(tmp_path / "d.parquet").fillna(-1) == cells.fillna(-1)).all(axis=None)
+    for name, text in zip("abc", (cells, places, units), strict=True):
+        assert (pandas.read_parquet(tmp_path / f"{name}.parquet").fillna(-1) == text.fillna(-1)).all(axis=None)
 
 
 def test_a_parquet_table_has_whole_numbers(tmp_path, small):
@@ -382,13 +384,59 @@ def test_a_parquet_table_has_whole_numbers(tmp_path, small):
     assert str(table.schema.field("tue").type) == "int64"
 
 
+def test_tables_say_what_made_them(mouse, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder, _, _ = mouse
+    days = sorted(folder.iterdir())
+    for ending in ("parquet", "mat", "json"):
+        follow(days, tmp_path / f"a.{ending}", threshold=0.25)
+    told = json.loads((tmp_path / "a.json").read_text())["made_by"]
+    assert json.loads(parquet.read_schema(tmp_path / "a.parquet").metadata[b"stiefelsync"]) == told
+    assert json.loads(scipy_io.loadmat(tmp_path / "a.mat")["made_by"].item()) == told
+    assert told["program"] == "stiefelsync"
+    assert told["options"] == {"iscell": True, "threshold": 0.25}
+    assert [day["name"] for day in told["inputs"]] == ["day01", "day02", "day03"]
+    before = told["inputs"][1]["sha256"]
+    table = np.load(days[1] / "suite2p/plane0/iscell.npy")
+    table[0, 0] = 1 - table[0, 0]
+    np.save(days[1] / "suite2p/plane0/iscell.npy", table)
+    follow(days, tmp_path / "b.json", threshold=0.25)
+    after = json.loads((tmp_path / "b.json").read_text())["made_by"]["inputs"]
+    assert after[1]["sha256"] != before
+    assert after[0] == told["inputs"][0]
+
+
+def test_sessions_that_are_called_like_columns_keep_apart(mouse, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    folder, days, _ = mouse
+    (folder / "day01").rename(folder / "cell")
+    (folder / "day02").rename(folder / "Plane; 2, 'é'")
+    inputs = [folder / "cell", folder / "Plane; 2, 'é'", folder / "day03"]
+    for name, to in (("a.csv", None), ("a.parquet", None), ("t.csv", "track2p")):
+        follow(inputs, tmp_path / name, to=to)
+    names = ["mouse/cell", "mouse/Plane; 2, 'é'", "mouse/day03"]
+    text, flat = pandas.read_csv(tmp_path / "a.csv"), pandas.read_parquet(tmp_path / "a.parquet")
+    assert list(text) == list(flat) == ["cell", "confidence", *names]
+    for name, day in zip(names, days, strict=True):
+        assert sorted(text[name].dropna()) == sorted(flat[name].dropna()) == day.numbers.tolist()
+    assert list(pandas.read_csv(tmp_path / "t.csv", sep=";")) == names
+
+
+def test_a_recording_that_is_called_like_a_column_is_refused(tmp_path):
+    trust = Trust(np.array([0.9, 0.9]), np.array([0.9]))
+    table = table_of(np.array([0, 0]), ["a", "Confidence"], [np.array([1]), np.array([2])], trust)
+    with pytest.raises(InputError, match="session 'Confidence' is called like another column"):
+        write_table(table, tmp_path / "a.csv", "cells")
+
+
 def test_tables_never_replace_files_unasked(tmp_path, small):
     (tmp_path / "a.csv").write_text("precious")
     with pytest.raises(InputError, match="there already"):
         write_table(small, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "precious"
-    with pytest.raises(InputError, match=r"ends in .parquet, but tables of the format cells in .csv"):
-        write_table(small, tmp_path / "b.parquet", "cells")
+    with pytest.raises(InputError, match=r"ends in .npy, but tables of the format cells in .csv or .parquet"):
+        write_table(small, tmp_path / "b.npy", "cells")
     with pytest.raises(InputError, match="unknown format of tables 'matlab'"):
         write_table(small, tmp_path / "b.csv", "matlab")
 

@@ -11,10 +11,16 @@ from typing import Any
 
 from stiefelsync._version import __version__
 
-__all__ = ["MADE_BY", "as_text", "made_by"]
+__all__ = ["MADE_BY", "as_text", "made_by", "read_from"]
 
 MADE_BY = "made_by"
 """Name of the text in files of NumPy, MATLAB and HDF5."""
+
+# What is read of suite2p and UnitMatch.
+_OF_FOLDERS = (
+    "stat.npy", "iscell.npy", "MatchProb.npy", "MatchProb CV12.npy", "MatchProb CV21.npy", "MatchTable.csv",
+    "ClusInfo.pickle",
+)  # fmt: skip
 
 
 def made_by(
@@ -42,9 +48,29 @@ def made_by(
     if isinstance(seed, Integral):
         told["seed"] = int(seed)
     if source is not None and source.is_file():
-        with source.open("rb") as file:
-            told["input"] = {"name": source.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        told["input"] = read_from(source)
     return told
+
+
+def read_from(path: Path) -> dict[str, str]:
+    """Return the name and the digest of a file, or of all NumPy arrays and tables in a folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     read_from(Path(file.name))["sha256"][:8]
+    'e3b0c442'
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            return {"name": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    whole = hashlib.sha256()
+    for below in sorted(path.rglob("*")):
+        if below.name in _OF_FOLDERS and below.is_file():
+            told = read_from(below)
+            whole.update(f"{below.relative_to(path).as_posix()} {told['sha256']}\n".encode(errors="replace"))
+    return {"name": path.resolve().name, "sha256": whole.hexdigest()}
 
 
 def as_text(told: Mapping[str, Any]) -> str:

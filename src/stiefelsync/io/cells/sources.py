@@ -16,6 +16,7 @@ from stiefelsync.registration.session import Session
 
 __all__ = ["is_session", "read_sessions"]
 
+TAKEN = ("cell", "confidence", "plane")  # what other columns of the table are called
 KINDS = "suite2p folders, CaImAn results (HDF5), footprints for CellReg (MAT), label images (NPY, NPZ, TIFF)"
 
 
@@ -126,12 +127,16 @@ def _names(parts: list[list[str]]) -> list[str]:
 
     Examples
     --------
+    >>> _names([["x", "plane"], ["x", "b"]])
+    ['x/plane', 'x/b']
     >>> _names([["x", "mouse1", "a"], ["x", "mouse2", "a"]]), _names([["x", "a"], ["x", "b"]])
     (['mouse1/a', 'mouse2/a'], ['a', 'b'])
     """
     for depth in range(1, max(map(len, parts), default=0) + 1):
         names = ["/".join(words[-depth:]) for words in parts]
-        if len(set(names)) == len(names):
+        if len(set(names)) == len(names) and not {name.lower() for name in names} & set(TAKEN):
             return names
-    twice = next(words for words in parts if parts.count(words) > 1)
+    twice = next((words for words in parts if parts.count(words) > 1), None)
+    if twice is None:
+        return names
     raise InputError(f"session {twice[-1]!r} is named twice; name every session once")

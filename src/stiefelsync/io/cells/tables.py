@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,16 @@ from scipy import io as scipy_io
 from stiefelsync._border import typed
 from stiefelsync.errors import InputError, MissingExtraError, unknown_name
 from stiefelsync.io.files import Name, replacing
+from stiefelsync.io.provenance import MADE_BY, as_text
+from stiefelsync.io.tables.files import PROVENANCE
 from stiefelsync.registration.table import CellTable
 
 __all__ = ["TABLES", "TableFormat", "table_format", "write_table", "write_to"]
+
+
+About = Mapping[str, Any] | None
+Rows = tuple[list[str], list[list[Any]]]
+"""The names of columns, and rows: None where a cell is empty, else a number or a text."""
 
 
 @dataclass(frozen=True)
@@ -28,83 +35,101 @@ class TableFormat:
     ----------
     name, summary
         How it is asked for, and what it is.
-    suffix
-        How its files end.
+    suffixes
+        How its files may end, the usual one first.
     write
-        Writes a table to a fresh file.
+        Writes a table to a fresh file of one of these endings, with what made it where there is a place for that.
     """
 
     name: str
     summary: str
-    suffix: str
-    write: Callable[[CellTable, Path], None]
+    suffixes: tuple[str, ...]
+    write: Callable[[CellTable, Path, About, str], None]
 
 
-def _several(table: CellTable) -> bool:
-    return len(np.unique(table.plane)) > 1
+def _planes(table: CellTable) -> list[str]:
+    return ["plane"] if len(np.unique(table.plane)) > 1 else []
 
 
-def _wide(table: CellTable, path: Path) -> None:
-    planes = _several(table)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["cell", "confidence", *(["plane"] if planes else []), *table.names])
-        for cell, own in enumerate(table.own.tolist()):
-            plane = [int(table.plane[cell])] if planes else []
-            rows.writerow([cell, _number(table.confidence[cell]), *plane, *("" if n is None else n for n in own)])
+def _probability(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.4f}"
-
-
-def _long_rows(table: CellTable) -> list[list[Any]]:
-    own = table.own
-    return [
-        [cell, table.names[session], int(table.plane[cell]), own[cell, session], table.places[cell, session]]
-        for cell, session in zip(*np.nonzero(table.index >= 0), strict=True)
+def _wide(table: CellTable) -> Rows:
+    header = ["cell", "confidence", *_planes(table), *table.names]
+    named = [name.lower() for name in header]  # some programs do not tell large from small letters
+    for name in table.names:
+        if named.count(name.lower()) > 1:
+            raise InputError(f"session {name!r} is called like another column of the table; rename it")
+    planes = table.plane[:, None] if _planes(table) else np.empty((len(table), 0), dtype=np.int64)
+    return header, [
+        [cell, _probability(table.confidence[cell]), *planes[cell].tolist(), *own]
+        for cell, own in enumerate(table.own.tolist())
     ]
 
 
-def _long(table: CellTable, path: Path) -> None:
-    planes = _several(table)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["cell", "session", *(["plane"] if planes else []), "roi", "confidence"])
-        for cell, session, plane, roi, trust in _long_rows(table):
-            rows.writerow([cell, session, *([plane] if planes else []), roi, _number(trust)])
+def _long(table: CellTable) -> Rows:
+    own, planes = table.own, _planes(table)
+    return ["cell", "session", *planes, "roi", "confidence"], [
+        [
+            cell, table.names[session], *([int(table.plane[cell])] if planes else []), own[cell, session],
+            _probability(table.places[cell, session]),
+        ]
+        for cell, session in np.argwhere(table.index >= 0).tolist()
+    ]  # fmt: skip
 
 
-def _units(table: CellTable, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["session", "unit", "UID", "confidence"])
-        listed = [(table.names.index(session), roi, cell, trust) for cell, session, _, roi, trust in _long_rows(table)]
-        for session, roi, cell, trust in sorted(listed, key=lambda row: (row[0], str(type(row[1])), row[1])):
-            rows.writerow([table.names[session], roi, cell, _number(trust)])
+def _units(table: CellTable) -> Rows:
+    own = table.own
+    listed = [(session, own[cell, session], cell) for cell, session in np.argwhere(table.index >= 0).tolist()]
+    listed.sort(key=lambda row: (row[0], str(type(row[1])), row[1]))
+    return ["session", "unit", "UID", "confidence"], [
+        [table.names[session], unit, cell, _probability(table.places[cell, session])] for session, unit, cell in listed
+    ]
 
 
-def _arrow(columns: dict[str, Any], path: Path) -> None:
+def _plain(rows_of: Callable[[CellTable], Rows]) -> Callable[[CellTable, Path, About, str], None]:
+    """Return what writes a table as CSV, or as Parquet where the file ends so."""
+
+    def write(table: CellTable, path: Path, about: About, suffix: str) -> None:
+        header, rows = rows_of(table)
+        if suffix == ".parquet":
+            _arrow(header, rows, path, about)
+            return
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows([[f"{value:.4f}" if isinstance(value, float) else value for value in row] for row in rows])
+
+    return write
+
+
+def _arrow(header: list[str], rows: list[list[Any]], path: Path, about: About) -> None:
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("writing Parquet tables", "pyarrow", "tables") from None
+    arrays = []
+    for place, name in enumerate(header):
+        column = [row[place] for row in rows]
+        if len({type(value) for value in column} - {type(None)}) > 1:  # units of one day have numbers, of another texts
+            column = [None if value is None else str(value) for value in column]
+        fixed = {"cell": pyarrow.int64(), "confidence": pyarrow.float64(), "UID": pyarrow.int64()}
+        empty = pyarrow.int64() if all(value is None for value in column) else None
+        arrays.append(pyarrow.array(column, fixed.get(name, empty)))
+    written = pyarrow.Table.from_arrays(arrays, header)
+    if about is not None:
+        written = written.replace_schema_metadata({PROVENANCE: as_text(about).encode()})
     with path.open("wb") as file:
-        parquet.write_table(pyarrow.table(columns), file)
+        parquet.write_table(written, file)
 
 
-def _parquet(table: CellTable, path: Path) -> None:
-    own = table.own
-    columns = {
-        "cell": np.arange(len(table)),
-        "confidence": [None if np.isnan(c) else float(c) for c in table.confidence],
-        **({"plane": table.plane} if _several(table) else {}),
-    }
-    _arrow(columns | {name: own[:, s].tolist() for s, name in enumerate(table.names)}, path)
+def _parquet(table: CellTable, path: Path, about: About, _suffix: str) -> None:
+    _arrow(*_wide(table), path, about)
 
 
-def _caiman(table: CellTable, path: Path) -> None:
+def _caiman(table: CellTable, path: Path, _about: About, _suffix: str) -> None:
     table.one_plane("an array of assignments")
     numbers = table.from_zero().astype(np.float64)
     numbers[numbers < 0] = np.nan
@@ -112,23 +137,25 @@ def _caiman(table: CellTable, path: Path) -> None:
         np.save(file, numbers, allow_pickle=False)
 
 
-def _cellreg(table: CellTable, path: Path) -> None:
+def _cellreg(table: CellTable, path: Path, about: About, _suffix: str) -> None:
     table.one_plane("CellReg's map")
     numbers = (table.from_zero() + 1).astype(np.float64)
     struct = {"cell_to_index_map": numbers, "confidence": table.confidence[:, None]}
     with path.open("wb") as file:
-        scipy_io.savemat(file, {"cell_registered_struct": struct}, do_compression=True)
+        made = {} if about is None else {MADE_BY: as_text(about)}
+        scipy_io.savemat(file, {"cell_registered_struct": struct, **made}, do_compression=True)
 
 
-def _track2p(table: CellTable, path: Path) -> None:
+def _track2p(table: CellTable, path: Path, _about: About, _suffix: str) -> None:
     table.one_plane("a table of Track2p")
     numbers = table.from_zero()
-    buffer = [";".join(table.names)]
-    buffer += [";".join("NaN" if n < 0 else str(n) for n in row) for row in numbers.tolist()]
-    path.write_text("\n".join(buffer) + "\n", encoding="utf-8")
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=";", lineterminator="\n")
+        writer.writerow(table.names)
+        writer.writerows([["NaN" if n < 0 else n for n in row] for row in numbers.tolist()])
 
 
-def _roicat(table: CellTable, path: Path) -> None:
+def _roicat(table: CellTable, path: Path, about: About, _suffix: str) -> None:
     table.one_plane("labels of ROICaT")
     by_session = [np.full(total, -1, dtype=np.int64) for total in table.totals]
     numbers = table.from_zero()
@@ -139,18 +166,20 @@ def _roicat(table: CellTable, path: Path) -> None:
     labels = np.concatenate(by_session)
     named = {str(label): np.flatnonzero(labels == label).tolist() for label in np.unique(labels)}
     told = {"labels": labels.tolist(), "labels_bySession": [of.tolist() for of in by_session], "labels_dict": named}
-    path.write_text(json.dumps(told), encoding="utf-8")
+    made = {} if about is None else {MADE_BY: about}
+    path.write_text(json.dumps(told | made), encoding="utf-8")
 
 
+_TABLE = (".csv", ".parquet")
 _KNOWN = (
-    TableFormat("cells", "CSV: one row per cell, one column per session, their own numbers", ".csv", _wide),
-    TableFormat("places", "CSV: one row per place of a cell, each with its confidence", ".csv", _long),
-    TableFormat("units", "CSV: one row per unit, with its UID and confidence", ".csv", _units),
-    TableFormat("parquet", "Parquet: one row per cell, one column per session", ".parquet", _parquet),
-    TableFormat("caiman", "NPY: assignments as CaImAn's register_multisession returns them", ".npy", _caiman),
-    TableFormat("cellreg", "MAT: CellReg's cell_registered_struct with cell_to_index_map", ".mat", _cellreg),
-    TableFormat("track2p", "CSV: Track2p's suite2p_indices", ".csv", _track2p),
-    TableFormat("roicat", "JSON: labels as ROICaT's tracking writes them", ".json", _roicat),
+    TableFormat("cells", "one row per cell, one column per session, their own numbers", _TABLE, _plain(_wide)),
+    TableFormat("places", "one row per place of a cell, each with its confidence", _TABLE, _plain(_long)),
+    TableFormat("units", "one row per unit, with its UID and confidence", _TABLE, _plain(_units)),
+    TableFormat("parquet", "Parquet: the table cells", (".parquet",), _parquet),
+    TableFormat("caiman", "NPY: assignments as CaImAn's register_multisession returns them", (".npy",), _caiman),
+    TableFormat("cellreg", "MAT: CellReg's cell_registered_struct with cell_to_index_map", (".mat",), _cellreg),
+    TableFormat("track2p", "CSV: Track2p's suite2p_indices", (".csv",), _track2p),
+    TableFormat("roicat", "JSON: labels as ROICaT's tracking writes them", (".json",), _roicat),
 )
 TABLES = {known.name: known for known in _KNOWN}
 
@@ -166,22 +195,34 @@ def table_format(path: Path, name: str | None = None, *, units: bool = False) ->
     if name is not None:
         if name not in TABLES:
             raise unknown_name("format of tables", name, TABLES)
-        suffix, own = path.suffix.lower(), TABLES[name].suffix
-        if suffix != own and suffix in {known.suffix for known in _KNOWN}:
-            raise InputError(f"{path} ends in {suffix}, but tables of the format {name} in {own}", setting="to")
+        suffix, own = path.suffix.lower(), TABLES[name].suffixes
+        if suffix not in own and suffix in {end for known in _KNOWN for end in known.suffixes}:
+            listed = " or ".join(own)
+            raise InputError(f"{path} ends in {suffix}, but tables of the format {name} in {listed}", setting="to")
         return TABLES[name]
-    if units and path.suffix.lower() == ".csv":
+    if units and path.suffix.lower() in TABLES["units"].suffixes:
         return TABLES["units"]
     for known in _KNOWN:
-        if path.suffix.lower() == known.suffix:
+        if path.suffix.lower() in known.suffixes:
             return known
     raise InputError(f"the ending of {path} tells no format of tables; name one of {', '.join(TABLES)}", setting="to")
 
 
-def write_to(table: CellTable, temporary: Path, known: TableFormat) -> None:
-    """Write to a fresh file."""
+def write_to(
+    table: CellTable, temporary: Path, known: TableFormat, *, suffix: str | None = None, about: About = None
+) -> None:
+    """Write to a fresh file.
+
+    Parameters
+    ----------
+    suffix
+        The ending of the file that this one becomes.
+    about
+        What made the table (:func:`stiefelsync.io.provenance.made_by`), kept where the format has a place for it.
+    """
+    suffix = (temporary.suffix if suffix is None else suffix).lower()
     try:
-        known.write(table, temporary)
+        known.write(table, temporary, about, suffix)
     except UnicodeEncodeError as error:
         raise InputError(f"{error.object!r} is not text that a table can hold; rename it") from None
 
@@ -211,4 +252,4 @@ def write_table(table: CellTable, path: Name, format: str | None = None, *, forc
     """
     known = table_format(Path(path), format)
     with replacing(path, force=force) as temporary:
-        write_to(table, temporary, known)
+        write_to(table, temporary, known, suffix=Path(path).suffix)
