@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from stiefelsync.io.dispatch import as_path, output_format, reader_of
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.packing import pack
 from stiefelsync.io.provenance import made_by
-from stiefelsync.io.staging import staging, sweep
+from stiefelsync.io.staging import alone_in, staging, sweep
 from stiefelsync.io.tables.files import Coded, write_parts
 from stiefelsync.matching._flat import Tracks
 from stiefelsync.sync.method import Callback, Progress
@@ -145,7 +145,7 @@ def clean_out_of_core(
         raise InputError(f"memory must be a positive number of bytes, got {memory!r}")
     report = _reported(callback)
     with ExitStack() as stack:
-        folder = stack.enter_context(staging(target.parent)) if kept is None else _claimed(kept, source, options)
+        folder = stack.enter_context(staging(target.parent) if kept is None else _claimed(kept, source, options))
         opened = _opened(source, reader, folder, options, report)
         found = distributed.synchronise(
             opened, client=client, memory=memory, callback=report, keep_checkpoint=True,
@@ -200,30 +200,36 @@ def _reported(callback: Callback | None) -> Callback:
     return report
 
 
-def _claimed(folder: Path, source: Path, options: Mapping[str, Any]) -> Path:
-    """Return a folder for checkpoints of this input, made if need be, or say whose it is."""
+@contextmanager
+def _claimed(folder: Path, source: Path, options: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a folder for checkpoints of this input, made if need be, or say whose it is.
+
+    No other run may be in it meanwhile.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder for checkpoints")
+    folder.mkdir(parents=True, exist_ok=True)
     found = source.stat()
     told = {"what": _WHAT, "input": [source.name, found.st_size, found.st_mtime_ns], "options": repr(sorted(options))}
     about = folder / _ABOUT
-    if about.exists():
-        try:
-            known = json.loads(about.read_text(encoding="utf-8"))
-        except ValueError:
-            known = None
-        if known != told:
-            raise InputError(
-                f"{folder} holds checkpoints of another run (another input, or other options); name another folder, or"
-                " delete it"
-            )
-        return folder
-    if folder.is_dir():
-        sweep(folder)  # of a run that was killed before it had written even that
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is not empty and holds no checkpoints; name another folder for them")
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(about) as staged:
-        staged.write_text(json.dumps(told), encoding="utf-8")
-    return folder
+    with alone_in(folder):
+        if about.exists():
+            try:
+                known = json.loads(about.read_text(encoding="utf-8"))
+            except ValueError:
+                known = None
+            if known != told:
+                raise InputError(
+                    f"{folder} holds checkpoints of another run (another input, or other options); name another"
+                    " folder, or delete it"
+                )
+        else:
+            sweep(folder)  # of a run that was killed before it had written even that
+            if any(folder.iterdir()):
+                raise InputError(f"{folder} is not empty and holds no checkpoints; name another folder for them")
+            with replacing(about) as staged:
+                staged.write_text(json.dumps(told), encoding="utf-8")
+        yield folder
 
 
 def _forget(folder: Path) -> None:

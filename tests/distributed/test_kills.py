@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from stiefelsync import datasets, io
+from stiefelsync import InputError, datasets, distributed, io
 
 pytest.importorskip("pyarrow", reason="needs the extra distributed")
 
@@ -40,3 +40,20 @@ def test_a_killed_run_ends_with_the_same_bytes(tmp_path):
     assert left, "the runs were over before they were killed"
     assert (tmp_path / "killed.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_two_runs_do_not_share_checkpoints(tmp_path):
+    pytest.importorskip("fcntl", reason="there are no locks on folders here")
+    problem, _ = datasets.scene(200, 12, 50, 100, 0.3, 0.3, rng=0)
+    folder, told = tmp_path / "checkpoint", []
+
+    def meanwhile(_: object) -> None:
+        if not told:
+            with pytest.raises(InputError, match="checkpoint is in use by another run; wait for its end") as caught:
+                distributed.synchronise(problem, group=4, checkpoint=folder)
+            told.append(caught.value)
+
+    labels = distributed.synchronise(problem, group=4, checkpoint=folder, callback=meanwhile).labels
+    assert told
+    assert not folder.exists()
+    assert labels.tolist() == distributed.synchronise(problem, group=4, checkpoint=folder).labels.tolist()

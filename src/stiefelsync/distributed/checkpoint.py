@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -21,6 +22,7 @@ from stiefelsync.distributed.solve_in_groups import Run
 from stiefelsync.errors import InputError
 from stiefelsync.io.limits import guarded
 from stiefelsync.io.npz_arrays import load
+from stiefelsync.io.staging import alone_in
 
 __all__ = ["fingerprint", "forget", "keeping"]
 
@@ -50,8 +52,11 @@ def fingerprint(*arrays: Any) -> str:
     return digest.hexdigest()
 
 
-def keeping(run: Run, folder: str | Path, digest: str) -> Run:
-    """Return a run that keeps every result in a folder and takes those that are there from it.
+@contextmanager
+def keeping(run: Run, folder: str | Path, digest: str) -> Iterator[Run]:
+    """Yield a run that keeps every result in a folder and takes those that are there from it.
+
+    No other run may be in the folder meanwhile.
 
     Parameters
     ----------
@@ -67,7 +72,8 @@ def keeping(run: Run, folder: str | Path, digest: str) -> Run:
     without which it is not believed. Nothing in them is pickled.
     """
     folder = Path(folder)
-    _claim(folder, digest)
+    # For the eyes of this user alone, as far as who made it has not said otherwise.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def kept(stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n: int) -> Iterator[Any]:
         place = folder / stage.replace(" ", "-")
@@ -82,12 +88,12 @@ def keeping(run: Run, folder: str | Path, digest: str) -> Run:
                 _save(result, name, about)
             yield result
 
-    return kept
+    with alone_in(folder):
+        _claim(folder, digest)
+        yield kept
 
 
 def _claim(folder: Path, digest: str) -> None:
-    # For the eyes of this user alone, as far as who made it has not said otherwise.
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = folder / _ABOUT
     if about.exists():
         try:

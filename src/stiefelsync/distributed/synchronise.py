@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,26 +149,27 @@ def synchronise(
     if not opened.counts.sum():
         raise InputError("the problem is empty: there are no matches to synchronise")
     watch = Stopwatch()
-    with watch("all"):
-        k = len(opened.sizes)
-        cut = (
-            group_by_overlap(opened.pair_objects, opened.counts, k, group)
-            if groups is None
-            else check_groups(groups, k)
-        )
-        run: Run = in_turn if client is None else on_workers(client)
-        scale = _scale(opened)
-        if checkpoint is not None:
-            given = opened.sizes, opened.pair_objects, opened.counts, cut, scale.median or 0.0
-            digest = fingerprint(*given, _STEPS, *_content(opened))
-            run = keeping(run, checkpoint, digest)
-        answer = solve_in_groups(opened, cut, scale, run=run, memory=memory, callback=callback)
-    status = Status.STOPPED if answer.stopped else Status.DONE
-    if output is not None:
-        with replacing(output, force=True) as staged:
-            write_labels(answer.labels, staged)
-    if checkpoint is not None and not answer.stopped and not keep_checkpoint:
-        forget(checkpoint)
+    with ExitStack() as stack:
+        with watch("all"):
+            k = len(opened.sizes)
+            cut = (
+                group_by_overlap(opened.pair_objects, opened.counts, k, group)
+                if groups is None
+                else check_groups(groups, k)
+            )
+            run: Run = in_turn if client is None else on_workers(client)
+            scale = _scale(opened)
+            if checkpoint is not None:
+                given = opened.sizes, opened.pair_objects, opened.counts, cut, scale.median or 0.0
+                digest = fingerprint(*given, _STEPS, *_content(opened))
+                run = stack.enter_context(keeping(run, checkpoint, digest))
+            answer = solve_in_groups(opened, cut, scale, run=run, memory=memory, callback=callback)
+        status = Status.STOPPED if answer.stopped else Status.DONE
+        if output is not None:
+            with replacing(output, force=True) as staged:
+                write_labels(answer.labels, staged)
+        if checkpoint is not None and not answer.stopped and not keep_checkpoint:
+            forget(checkpoint)
     if isinstance(source, Matchings):
         outcome = Outcome(
             labels=answer.labels, status=status, n_iter=answer.n_iter, timings={"tracks": watch.seconds["all"]}

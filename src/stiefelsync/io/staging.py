@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import platform
 import re
@@ -14,12 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stiefelsync.errors import InputError
+
 try:
     import fcntl
 except ImportError:  # Windows: leftovers of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["leftovers", "remove_all", "staging", "sweep"]
+__all__ = ["alone_in", "leftovers", "remove_all", "staging", "sweep"]
 
 # Locks of some cluster file systems hold on one machine only, so a folder is swept by the machine that made it.
 _MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
@@ -57,6 +60,37 @@ def staging(folder: Path) -> Iterator[Path]:
         yield made
     finally:
         _remove(made)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, or raise :class:`InputError` if one is in it.
+
+    Where there are no locks nobody is kept out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, alone_in(Path(folder)):
+    ...     with alone_in(Path(folder)):
+    ...         pass
+    Traceback (most recent call last):
+    stiefelsync.errors.InputError: ... is in use by another run; wait for its end, or name another folder
+    """
+    handle = None if fcntl is None else os.open(folder, os.O_RDONLY)
+    try:
+        if handle is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise InputError(
+                        f"{folder} is in use by another run; wait for its end, or name another folder"
+                    ) from None
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def leftovers(folder: Path) -> list[Path]:
