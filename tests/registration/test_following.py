@@ -177,6 +177,19 @@ def test_strangers_are_told_however_few_cells_there_are(cells):
     assert len(found.failed) == 6
 
 
+def test_a_pair_with_few_cells_in_common_is_laid_by_way_of_others():
+    rng = np.random.default_rng(3)
+    at = rng.uniform(40, 260, (46, 2))
+    seen = [at[:25], at, at[21:]]  # of the first and the last 4 cells are in common
+    days = [discs(name, of + np.array([14.0, -9.0]) * k) for k, (name, of) in enumerate(zip("abc", seen, strict=True))]
+    with pytest.warns(ConvergenceWarning, match="could not be laid over each other"):
+        compare_sessions([days[0], days[2]])
+    found = compare_sessions(days)
+    assert found.failed == []
+    moved_back = found.alignments[0, 2](days[2].centroids[:4])
+    assert np.hypot(*(moved_back - days[0].centroids[21:]).T).max() < 1.5
+
+
 def test_few_cells_that_stay_where_they_are_meet():
     at = np.array([[40.0, 50.0], [200.0, 90.0], [120.0, 240.0]])
     found = follow_sessions([[discs(name, at) for name in "abc"]])

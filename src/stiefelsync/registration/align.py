@@ -6,7 +6,7 @@ better and move the cells it was not fitted on away from their partners.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from stiefelsync.registration.session import Session
 
-__all__ = ["Alignment", "Views", "align"]
+__all__ = ["Alignment", "Views", "align", "chained"]
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +26,7 @@ FAR_STEP = 3.0  # of all other directions, which are searched where these lead n
 SIDE = 128  # pixels that the longer side of an image is reduced to
 ROUNDS = 4  # of mutual neighbours and fits
 LUCK = 1e-5  # maps that would do as well by chance; with more the map that was found means nothing
+BELIEVED = 0.001  # a map that other sessions lead to needs so much less luck to be wrong
 PARTS = (1.0, 0.5, 0.25)  # of half a diameter, within which cells are counted for that
 STRETCH = np.log(1.25)  # an affine map that stretches or shrinks more is none of one field of view
 MORE_ROUNDS, GROWTH = 20, 1.03  # as long as so many times as many cells meet
@@ -66,7 +67,7 @@ class Alignment:
     @property
     def failed(self) -> bool:
         """Whether hardly more cells meet than would by chance; not where there are none to meet."""
-        return self.near < 1.5 * self.chance + 0.05 or self.luck > LUCK
+        return bool(self.near < 1.5 * self.chance + 0.05 or self.luck > LUCK)
 
     @property
     def empty(self) -> bool:
@@ -157,13 +158,16 @@ def turn(angle: float) -> Floats:
     return np.array([[c, -s], [s, c]])
 
 
-def align(first: Session, second: Session, begin: Floats) -> Alignment:
+def align(first: Session, second: Session, begin: Floats, *, expected: Floats | None = None) -> Alignment:
     """Refine a map by mutually nearest centroids: rigid, then affine.
 
     Parameters
     ----------
     begin : (2, 3)
         The map to begin with, from the second session to the first.
+    expected : (2, 3), optional
+        The map that is expected before anything is known of these two sessions, from which `luck` counts; none by
+        default.
 
     Examples
     --------
@@ -203,10 +207,15 @@ def align(first: Session, second: Session, begin: Floats) -> Alignment:
     few = min(len(a), len(b))
     centre = np.array([first.shape[1] - 1, first.shape[0] - 1]) / 2
     shift = float(np.linalg.norm(matrix[:, :2] @ centre + matrix[:, 2] - centre))
-    angle = float(np.degrees(np.arctan2(matrix[1, 0] - matrix[0, 1], matrix[0, 0] + matrix[1, 1])))
+    angle = _angle(matrix)
     field = _field(a, b, first.shape, radius)
     # Maps that differ by less than half a cell, or a degree, let the same cells meet.
-    maps = (1 + (shift / radius) ** 2) * (1 + abs(angle) / STEP)
+    other = np.eye(2, 3) if expected is None else expected
+    apart = float(np.linalg.norm((matrix[:, :2] - other[:, :2]) @ centre + matrix[:, 2] - other[:, 2]))
+    turned = abs((angle - _angle(other) + 180) % 360 - 180)
+    maps = (1 + (apart / radius) ** 2) * (1 + turned / STEP)
+    if expected is not None:
+        maps *= BELIEVED
     lucks = [
         special.bdtrc(np.count_nonzero(distance <= part * radius) - 1, few, _chance(a, b, part * radius, few, field))
         for part in PARTS
@@ -215,6 +224,38 @@ def align(first: Session, second: Session, begin: Floats) -> Alignment:
         matrix, shift, angle, len(i) / few, _chance(a, b, radius, few, field),
         float(np.median(distance)) if len(i) else np.nan, float(min(lucks)) * len(PARTS) * maps,
     )  # fmt: skip
+
+
+def chained(alignments: Mapping[tuple[int, int], Alignment], start: int) -> dict[int, Floats]:
+    """Return the map, (2, 3), into the frame of one session, of every session that good alignments lead there from.
+
+    Examples
+    --------
+    >>> right = Alignment(np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 0.0]]), 3.0, 0.0, 0.9, 0.1, 0.2)
+    >>> maps = chained({(0, 1): right, (1, 2): right}, 0)
+    >>> {session: float(found[0, 2]) for session, found in maps.items()}
+    {0: 0.0, 1: 3.0, 2: 6.0}
+    """
+    steps = dict[int, dict[int, Floats]]()  # from the second session into the first
+    for (i, j), found in alignments.items():
+        if not (found.failed or found.empty):
+            steps.setdefault(i, {})[j] = found.matrix
+            back = np.linalg.inv(found.matrix[:, :2])
+            steps.setdefault(j, {})[i] = np.column_stack([back, -back @ found.matrix[:, 2]])
+    maps: dict[int, Floats] = {start: np.eye(2, 3)}
+    reached = [start]
+    for near in reached:  # which grows on the way, so that the fewest steps are taken
+        for far, step in sorted(steps.get(near, {}).items()):
+            if far not in maps:
+                linear = maps[near][:, :2]
+                maps[far] = np.column_stack([linear @ step[:, :2], linear @ step[:, 2] + maps[near][:, 2]])
+                reached.append(far)
+    return maps
+
+
+def _angle(matrix: Floats) -> float:
+    """Return by how many degrees a map turns."""
+    return float(np.degrees(np.arctan2(matrix[1, 0] - matrix[0, 1], matrix[0, 0] + matrix[1, 1])))
 
 
 def _mutual(tree: cKDTree, a: Floats, b: Floats, reach: float) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:

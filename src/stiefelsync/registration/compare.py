@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stiefelsync._border import typed
 from stiefelsync.errors import ConvergenceWarning, InputError, counted
-from stiefelsync.registration.align import Alignment, Views, align
+from stiefelsync.registration.align import Alignment, Views, align, chained
 from stiefelsync.registration.candidates import Candidates
 from stiefelsync.registration.mixture import Sameness, fit_sameness
 from stiefelsync.registration.session import Session
@@ -81,8 +81,8 @@ def compare_sessions(
     Notes
     -----
     Per pair 25 transforms of an image reduced to 128 pixels, nearest neighbours in O(n log n), and products of sparse
-    footprints. Turns by up to 12° are searched first, and all others where none of these fits. A pair whose cells meet
-    hardly more often than by chance gives a warning and no matches.
+    footprints. Turns by up to 12° are searched first, and all others where none of these fits; then the way by other
+    sessions is tried. A pair whose cells meet hardly more often than by chance gives a warning and no matches.
 
     Examples
     --------
@@ -102,15 +102,16 @@ def compare_sessions(
     pairs = [(i, j) for j in range(len(sessions)) for i in range(j) if window is None or j - i <= window]
     views = Views(sessions)
     still = [views.still(s) for s in sessions]
-    alignments, near = dict[tuple[int, int], Alignment](), dict[tuple[int, int], Near]()
+    alignments = dict[tuple[int, int], Alignment]()
     turned, of = dict[bool, NDArray[np.complex64]](), -1  # the second session, near and far
     for done, (i, j) in enumerate(pairs):
         if of != j:  # pairs are sorted by their second session, so every session is turned once
             turned, of = {}, j
         alignments[i, j] = _laid(sessions[i], sessions[j], views, still[i], turned)
-        near[i, j] = similarities(sessions[i], sessions[j], alignments[i, j], reach)
         if progress is not None:
             progress(done + 1, len(pairs))
+    alignments |= _by_way_of_others(sessions, alignments)
+    near = {(i, j): similarities(sessions[i], sessions[j], alignments[i, j], reach) for i, j in pairs}
     good = [pair for pair in pairs if not alignments[pair].failed]
     _warn_of_empty(sessions)
     _warn(sessions, [pair for pair in pairs if alignments[pair].failed])
@@ -140,6 +141,24 @@ def _laid(
             break
     assert best is not None
     return best
+
+
+def _by_way_of_others(
+    sessions: Sequence[Session], alignments: Mapping[tuple[int, int], Alignment]
+) -> dict[tuple[int, int], Alignment]:
+    """Return better alignments of pairs that failed, begun at what the good ones of other pairs come to."""
+    better, maps = dict[tuple[int, int], Alignment](), dict[int, dict[int, NDArray[np.float64]]]()
+    for (i, j), found in alignments.items():
+        if not found.failed:
+            continue
+        if i not in maps:
+            maps[i] = chained(alignments, i)
+        if j in maps[i]:
+            begin = maps[i][j]
+            other = align(sessions[i], sessions[j], begin, expected=begin)
+            if other.luck < found.luck:
+                better[i, j] = other
+    return better
 
 
 def _candidates(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stiefelsync._version import __version__
 from stiefelsync.errors import MissingExtraError, counted
-from stiefelsync.registration.align import Alignment
+from stiefelsync.registration.align import chained
 from stiefelsync.registration.compare import Compared
 from stiefelsync.registration.session import Session
 from stiefelsync.registration.table import CellTable
@@ -177,30 +177,9 @@ def to_common(found: Compared) -> list[Floats]:
     A session that was not laid over that one, as it is too far away or this failed, is led there by others.
     """
     count = len(found.sessions)
-    steps = dict[tuple[int, int], Floats]()  # from the second session into the first
-    for (i, j), alignment in found.alignments.items():
-        if not (alignment.failed or alignment.empty):
-            steps[i, j], steps[j, i] = alignment.matrix, _inverse(alignment)
     with_cells = [s for s in range(count) if found.sessions[s].footprints.nnz] or [count // 2]
-    middle = with_cells[len(with_cells) // 2]
-    maps: dict[int, Floats] = {middle: np.eye(2, 3)}
-    reached = [middle]
-    for near in reached:  # which grows on the way, so that the fewest steps are taken
-        for far in range(count):
-            if far not in maps and (near, far) in steps:
-                maps[far] = _after(maps[near], steps[near, far])
-                reached.append(far)
+    maps = chained(found.alignments, with_cells[len(with_cells) // 2])
     return [maps.get(session, np.eye(2, 3)) for session in range(count)]
-
-
-def _after(second: Floats, first: Floats) -> Floats:
-    """Return the map that takes the first one and then the second."""
-    return np.column_stack([second[:, :2] @ first[:, :2], second[:, :2] @ first[:, 2] + second[:, 2]])
-
-
-def _inverse(alignment: Alignment) -> Floats:
-    linear = np.linalg.inv(alignment.matrix[:, :2])
-    return np.column_stack([linear, -linear @ alignment.matrix[:, 2]])
 
 
 def _image(session: Session) -> str:
