@@ -186,8 +186,8 @@ def test_a_pair_with_few_cells_in_common_is_laid_by_way_of_others():
         compare_sessions([days[0], days[2]])
     found = compare_sessions(days)
     assert found.failed == []
-    moved_back = found.alignments[0, 2](days[2].centroids[:4])
-    assert np.hypot(*(moved_back - days[0].centroids[21:]).T).max() < 1.5
+    back = found.alignments[0, 2](days[2].centroids[:4])
+    assert np.hypot(*(back - days[0].centroids[21:]).T).max() < 3  # cells of nine pixels still lie on themselves
 
 
 def test_few_cells_that_stay_where_they_are_meet():
