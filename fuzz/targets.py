@@ -17,7 +17,7 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
-from fuzz import calls, days, structures
+from fuzz import answers, calls, days, structures
 from stiefelsync import Matchings, io
 from tests.io.colmap_schemas import build
 
@@ -256,6 +256,21 @@ TARGETS: dict[str, Target] = {
         read=days.units,
     ),
     "scores": Target(".npz", days.score_seeds, unpack=_members, pack=_archive, words=(b"'|O'",), read=days.as_units),
+    "reconstruction": Target(
+        ".model",
+        answers.reconstruction_seeds,
+        place=answers.place_images,
+        words=(*TABLE, b"\xff" * 8, b"\0" * 8),
+        read=answers.reconstruction,
+    ),
+    "constraints": Target(
+        ".csv", answers.constraint_seeds, words=(*TABLE, b"must", b"cannot", b"a.jpg"), read=answers.constraints
+    ),
+    "pair scores": Target(".csv", answers.score_seeds, words=(*TABLE, b"a.jpg"), read=answers.pair_scores),
+    "pairs": Target(".txt", answers.pair_seeds, words=(*TABLE, b"#"), read=answers.pairs),
+    "cells": Target(
+        ".cells", answers.cell_seeds, words=(*TABLE, b"session", b"roi", b"null", b"[[", b"1.5"), read=answers.cells
+    ),
     "calls": Target(".txt", lambda _: [], make=lambda number: str(number).encode(), outcome=calls.outcome),
 }  # fmt: skip
 # Targets that are named for what is damaged, and the format that reads it.

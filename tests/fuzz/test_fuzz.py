@@ -21,7 +21,7 @@ from stiefelsync import FormatError, io
 def test_every_reader_has_a_target():
     read = {FORMATS.get(name, name) for name, of in TARGETS.items() if of.outcome is None and of.read is None}
     assert read == set(io.FORMATS)
-    assert {"suite2p", "caiman", "cellreg", "masks", "unitmatch", "scores"} <= set(TARGETS)
+    assert {"suite2p", "caiman", "cellreg", "masks", "unitmatch", "scores", "cells", "constraints"} <= set(TARGETS)
 
 
 @pytest.mark.parametrize("name", TARGETS)
