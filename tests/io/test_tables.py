@@ -303,3 +303,102 @@ def test_clean_says_why_it_chose(tmp_path):
     assert clean(one, tmp_path / "f.csv").advice == (
         "Method correlation was chosen: all records are of one source, which holds duplicates.",
     )
+
+
+HEADERS = [
+    "id_x,id_y,score", "ltable_id,rtable_id,similarity", "source,target,weight", "ID_A,ID_B,Probability",
+    "rec_id_1,rec_id_2,prob", "first,second,p", "key_0,key_1,match_score", "patient_l,patient_r,confidence",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", HEADERS)
+def test_columns_are_found_under_many_names(names, tmp_path, reader):
+    path = text(tmp_path / "edges.csv", f"{names}\n007,b,0.9\nb,c,0.8\n")
+    assert io.detect(path).name == "edges"
+    assert io.read(path).records.ids.tolist() == ["007", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "names", ["cell,confidence,day_1,day_2", "image_a,image_b,score", "name_l,name_r,city_l,city_r,score", "a,b,c"]
+)
+def test_other_tables_are_not_taken_for_pairs(names, tmp_path):
+    path = text(tmp_path / "a.csv", names + "\n" + ",".join(["1"] * (names.count(",") + 1)) + "\n")
+    with pytest.raises(FormatError):
+        io.read(path)
+
+
+def test_what_is_wrong_is_said_as_it_is_typed(tmp_path):
+    from typer.testing import CliRunner
+
+    from stiefelsync.cli.app import app
+
+    cases = {
+        "id_1,id_2,score\n7,7,0.9\n": "name these with --option sources=left,right",
+        "x,y,z\n1,2,0.9\n": "or any with --columns id,id,score",
+        "id_1,id_2,score\n7,8,1.5\n": "if another column has these, name it with --columns id,id,score",
+        "id_1,id_2,score\n7,8,\n": "line 2: score is empty; leave out pairs that were not scored",
+        "id_1,id_2,score\n": "the table has no rows: there are no scored pairs",
+    }
+    for content, message in cases.items():
+        path = text(tmp_path / "edges.csv", content)
+        ran = CliRunner().invoke(app, ["sync", str(path), "-o", str(tmp_path / "out.csv")])
+        assert ran.exit_code == 2
+        assert message in " ".join(ran.stderr.split())
+
+
+def linked_ids(table):
+    """Ids of the clusters that a table gives, as they come back."""
+    problem = Matchings.from_table(table)
+    return problem.records.ids, synchronise(problem).to_frame()["unique_id"]
+
+
+def test_whole_numbers_of_any_width_are_the_same_ids_and_stay_numbers():
+    score = [0.9, 0.8]
+    for left, right in [
+        (np.array([1, 2], np.int32), np.array([2, 3])), (np.array([1, 2], np.uint64), np.array([2, 3], np.int8)),
+        (np.array([1.0, 2.0]), np.array([2, 3])),
+    ]:  # fmt: skip
+        for table in (
+            {"id_l": left, "id_r": right, "score": score},
+            pyarrow.table({"id_l": left, "id_r": right, "score": score}),
+        ):
+            ids, back = linked_ids(table)
+            assert ids.tolist() == [1, 2, 3]
+            assert np.asarray(ids).dtype.kind in "iu" or {type(n) for n in ids.tolist()} == {int}
+            assert list(back) == [1, 2, 3]
+    assert linked_ids(pyarrow.table({"id_l": [1, 2], "id_r": ["2", "c"], "score": score}))[0].tolist() == [
+        "1",
+        "2",
+        "c",
+    ]
+
+
+def test_rows_arrays_with_names_and_frames_not_computed_yet_are_tables():
+    pairs = [("a", "b", 0.9), ("b", "c", 0.7)]
+    whole = Matchings.from_table({"id_l": ["a", "b"], "id_r": ["b", "c"], "score": [0.9, 0.7]})
+    tables = [
+        [dict(zip(("id_l", "id_r", "score"), row, strict=True)) for row in pairs],
+        np.array(pairs, dtype=[("id_l", "U1"), ("id_r", "U1"), ("score", "f4")]),
+        np.array([(row[:2], row[2]) for row in pairs], dtype=[("pairs", "U1", 2), ("score", "f4")]),  # dedupe's scores
+        {"id_l": ["a", "b"], "id_r": ["b", "c"], "score": ["0.9", "0.7"]},
+        {"id_l": [("a",), ("b",)], "id_r": [("b",), ("c",)], "score": [0.9, 0.7]},
+    ]
+    for table in tables:
+        found = Matchings.from_table(table)
+        assert found.endpoints.tolist() == whole.endpoints.tolist()
+        np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-6)
+    assert linked_ids(tables[-1])[0].tolist() == [("a",), ("b",), ("c",)]
+
+
+def test_odd_columns_of_other_libraries_are_ids():
+    import uuid
+
+    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    columns = {"id_l": ["007", "b"], "id_r": ["b", "c"], "score": [0.9, 0.8]}
+    frame = polars.DataFrame(columns)
+    names = [polars.col("id_l").cast(polars.Categorical), polars.col("id_r").cast(polars.Categorical)]
+    for table in (frame.lazy(), frame.with_columns(names), pandas.DataFrame(columns).astype({"id_l": "category"})):
+        assert linked_ids(table)[0].tolist() == ["007", "b", "c"]
+    called = [uuid.UUID(int=n) for n in range(3)]
+    ids, back = linked_ids(pandas.DataFrame({"id_l": called[:2], "id_r": called[1:], "score": [0.9, 0.8]}))
+    assert list(ids) == list(back) == called

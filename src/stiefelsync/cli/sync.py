@@ -256,8 +256,8 @@ def _lines(done: Cleaned) -> dict[str, str]:
     records = result.input.records
     if records is not None and records.scored is not None:
         lines["read"] = (
-            f"{counted(len(records.scored[0]), 'scored pair')}; {number(result.input.n_matches)} matches are the best"
-            " one-to-one choice among them"
+            f"{counted(len(records.scored[0]), 'scored pair')}; the best one-to-one choice among them is"
+            f" {counted(result.input.n_matches, 'match')}"
         )
     elif repair is not None:
         lines["read"] = f"{number(n_read)} matches, {number(repair.dropped)} of them ignored to make them one-to-one"

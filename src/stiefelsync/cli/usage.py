@@ -82,15 +82,20 @@ def in_flags(text: str, parameters: Sequence[Any], setting: str | None = None) -
     >>> force = SimpleNamespace(name="force", opts=["--force"])
     >>> in_flags("replace it with force=True, or move it with refine=True", [force])
     'replace it with --force, or move it with --option refine=true'
+    >>> in_flags("or any with columns=id,id,score", [SimpleNamespace(name="columns", opts=["--columns"])], "columns")
+    'or any with --columns id,id,score'
     """
     known = {parameter.name: parameter for parameter in parameters}
-    name, some = (r"\w+", "") if setting is None else (setting, "?")
+    # Of a setting that was named the value may be absent, or stand there without quotation marks.
+    name, some = (r"\w+", "") if setting is None else (setting, r"|(\w[\w,.]*\w|\w)")
 
     def called(at: re.Match[str]) -> str:
-        word = at[3] or (at[2] or "").lower()
+        told = at[3] or (None if setting is None else at[4])
+        word = told or (at[2] or "").lower()
         if at[1] not in known:
             return f"--option {at[1]}={word or 'VALUE'}"
         flag: str = (known[at[1]].secondary_opts if at[2] == "False" else known[at[1]].opts)[0]
-        return f"{flag} {at[3]}" if at[3] else flag
+        return f"{flag} {told}" if told else flag
 
-    return re.sub(rf"\b({name})=(True\b|False\b|'([^']*)'){some}", called, text)
+    value = rf"(True\b|False\b|'([^']*)'{some})" + ("" if setting is None else "?")
+    return re.sub(rf"\b({name})={value}", called, text)

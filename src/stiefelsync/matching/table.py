@@ -31,11 +31,25 @@ DOUBTFUL = 0.3
 _MIN_WEIGHT = 1e-9  # a weight is positive, and a pair of probability 0 is evidence all the same
 
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
-_SUFFIXES = (("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("1", "2"), ("_a", "_b"))
-_PREFIXES = (("left_", "right_"), ("l_", "r_"))
-_IDS = ("unique_id", "id", "record_id", "rec_id", "record")
-_SOURCES = ("source_dataset", "source", "dataset", "table", "source_table")
-_SCORES = ("match_probability", "probability", "score", "confidence_score", "similarity", "weight")
+_SUFFIXES = (
+    ("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("1", "2"), ("_a", "_b"), ("a", "b"), ("_x", "_y"), ("_0", "_1"),
+    ("_first", "_second"), ("_from", "_to"), ("_source", "_target"),
+)  # fmt: skip
+_PREFIXES = (
+    ("left_", "right_"), ("l_", "r_"), ("ltable_", "rtable_"), ("first_", "second_"), ("from_", "to_"),
+    ("source_", "target_"), ("a_", "b_"),
+)  # fmt: skip
+_IDS = (
+    "unique_id", "id", "record_id", "rec_id", "record", "uid", "uuid", "rid", "key", "index", "entity_id", "entity",
+    "node_id", "node", "item_id", "item", "level", "pairs",
+)  # fmt: skip
+_BOTH_IDS = (("left", "right"), ("source", "target"), ("from", "to"), ("first", "second"))
+_SOURCES = ("source_dataset", "source", "dataset", "table", "source_table", "source_name", "dataset_name")
+_SCORES = (
+    "match_probability", "probability", "match_prob", "prob", "p_match", "p", "proba", "score", "match_score",
+    "confidence_score", "similarity", "similarity_score", "weight", "confidence",
+)  # fmt: skip
+_NO_IDS = ("image", "object", "point")  # stems of tables of other kinds
 _ODDS = "match_weight"  # Splink's: log2 of the odds
 HEADERS = (
     "unique_id_l,unique_id_r,match_probability with source_dataset_l and source_dataset_r if there are several sources,"
@@ -98,9 +112,30 @@ def edge_columns(names: Iterable[str], told: str | Sequence[str] | None = None) 
             setting="columns",
         )
     by_name = {name.strip().lower(): name for name in reversed(listed)}
-    both = _two(by_name, _IDS) or _pair(by_name, ("left", "right"))
     score = next((by_name[name] for name in (*_SCORES, _ODDS) if name in by_name), None)
-    return None if both is None or score is None else EdgeColumns(both, score, _two(by_name, _SOURCES))
+    if score is None:
+        return None
+    both, sources = _two(by_name, _IDS), _two(by_name, _SOURCES)
+    if both is None:
+        both = next((found for names in _BOTH_IDS if (found := _pair(by_name, names)) is not None), None)
+    if both is None:  # what is left besides score and sources, if these are two columns that are called alike
+        rest = [name for name in listed if name not in (score, *(sources or ()))]
+        stems = {
+            name.strip().lower()[: -len(end)]
+            for name in rest
+            for ends in _SUFFIXES
+            for end in ends
+            if name.strip().lower().endswith(end)
+        }
+        stems |= {
+            name.strip().lower()[len(begin) :]
+            for name in rest
+            for ends in _PREFIXES
+            for begin in ends
+            if name.strip().lower().startswith(begin)
+        }
+        both = _two(by_name, sorted(stems - {"", *_NO_IDS, *_SOURCES})) if len(rest) == 2 else None
+    return None if both is None else EdgeColumns(both, score, sources)
 
 
 def _two(by_name: Mapping[str, str], stems: Sequence[str]) -> tuple[str, str] | None:
@@ -131,6 +166,20 @@ def columns_of(table: Any) -> dict[str, Any]:
     """
     if isinstance(table, Mapping):
         return {str(name): _array(column) for name, column in table.items()}
+    if isinstance(table, np.ndarray) and table.dtype.names:  # of one field with two numbers, two columns are made
+        fields = {name: np.asarray(table[name]) for name in table.dtype.names}
+        return {
+            called: column
+            for name, field in fields.items()
+            for called, column in (
+                [(name, field)] if field.ndim == 1 else [(f"{name}_l", field[:, 0]), (f"{name}_r", field[:, 1])]
+            )
+        }
+    if isinstance(table, Sequence) and table and all(isinstance(row, Mapping) for row in table):
+        names = list(dict.fromkeys(name for row in table for name in row))
+        return {str(name): _array([row.get(name) for row in table]) for name in names}
+    if hasattr(table, "collect") and hasattr(table, "collect_schema"):  # polars' frames that are not computed yet
+        table = table.collect()
     if hasattr(table, "__arrow_c_stream__") or hasattr(table, "fetch_arrow_table"):
         try:
             import pyarrow
@@ -156,7 +205,11 @@ def _array(column: Any) -> NDArray[Any]:
     if hasattr(column, "to_numpy"):
         return np.asarray(column.to_numpy())
     listed = list(column)
-    return np.array(listed, dtype=object) if len({type(value) for value in listed}) > 1 else np.array(listed)
+    if len({type(value) for value in listed}) > 1 or any(isinstance(value, tuple | list) for value in listed):
+        kept = np.empty(len(listed), dtype=object)
+        kept[:] = listed
+        return kept
+    return np.array(listed)
 
 
 def from_table(
@@ -200,6 +253,8 @@ def linked(
         With the number of the row in `match` where one row is to blame.
     """
     probability = _probabilities(table[columns.score], columns)
+    if not len(probability):
+        raise InputError("the table has no rows: there are no scored pairs")
     records, ends = _records(table, columns, sources, prefix)
     own = np.flatnonzero(ends[:, 0] == ends[:, 1])
     if len(own):
@@ -282,10 +337,11 @@ def _probabilities(column: Any, columns: EdgeColumns) -> Floats:
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if len(bad):
         t = int(bad[0])
-        what = "empty" if np.isnan(values[t]) else f"{values[t]:g}"
+        if np.isnan(values[t]):
+            raise InputError(f"{columns.score} is empty; leave out pairs that were not scored", match=t)
         raise InputError(
-            f"{columns.score} is {what}; scores are taken for probabilities, from 0 to 1 (a match weight w in bits is "
-            "the probability 2**w / (1 + 2**w))",
+            f"{columns.score} is {values[t]:g}; scores are taken for probabilities, from 0 to 1 (a match weight w in "
+            "bits is the probability 2**w / (1 + 2**w)); if another column has these, name it with columns=id,id,score",
             match=t,
             setting="columns",
         )
@@ -302,7 +358,7 @@ def _as_numeric(column: Any) -> Floats | None:
         except pyarrow.lib.ArrowException:
             return None
     array = np.asarray(column)
-    if array.dtype.kind not in "biufO":
+    if array.dtype.kind not in "biufOU":
         return None
     try:
         return array.astype(np.float64)
@@ -407,6 +463,9 @@ def _factorised(columns: Sequence[Any], names: Sequence[str]) -> tuple[NDArray[A
     else:
         arrays = [_array(column) for column in columns]
         if len({array.dtype.kind for array in arrays}) > 1:
+            # Whole numbers are the same ids whether or not they are kept as such.
+            arrays = [_whole(array) if array.dtype.kind == "f" else array for array in arrays]
+        if len({array.dtype.kind for array in arrays}) > 1:
             arrays = [array.astype(object) for array in arrays]
         values, codes = _unique(np.concatenate(arrays))
     bad = np.flatnonzero(codes < 0)
@@ -423,8 +482,13 @@ def _factorised_arrow(columns: Sequence[Any]) -> tuple[NDArray[Any], Ints]:
 
     plain = [column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type for column in columns]
     if len(set(plain)) > 1:
-        columns = [column.cast(pyarrow.string()) for column in columns]
-    encoded = [column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode() for column in columns]
+        columns = _of_one_type(columns, plain)
+    try:
+        encoded = [
+            column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode() for column in columns
+        ]
+    except pyarrow.lib.ArrowNotImplementedError:  # UUIDs, for example
+        return _unique(np.array([value for column in columns for value in column.to_pylist()], dtype=object))
     # The texts of dictionaries are compared, never those of rows, which would be many times as many.
     chunks = [chunk for column in encoded for chunk in column.chunks]
     texts = [chunk.dictionary.to_numpy(zero_copy_only=False) for chunk in chunks]
@@ -433,10 +497,30 @@ def _factorised_arrow(columns: Sequence[Any]) -> tuple[NDArray[Any], Ints]:
     place = np.append(place, -1)
     codes, first = [np.empty(0, dtype=np.int64)], 0
     for chunk, listed in zip(chunks, texts, strict=True):
-        indices = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        indices = chunk.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         codes.append(place[np.where(indices < 0, len(joined), first + indices)])
         first += len(listed)
     return values, np.concatenate(codes)
+
+
+def _of_one_type(columns: Sequence[Any], plain: Sequence[Any]) -> list[Any]:
+    """Return columns of Arrow as numbers if all of them are, whole if they can be, else as text."""
+    import pyarrow
+
+    is_number = [pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) for kind in plain]
+    numbers = (pyarrow.int64(), pyarrow.uint64(), pyarrow.float64()) if all(is_number) else ()
+    for target in (*numbers, pyarrow.string()):
+        try:
+            return [column.cast(target) for column in columns]
+        except pyarrow.lib.ArrowInvalid:
+            continue
+    raise InputError(f"the two columns of ids are {' and '.join(map(str, plain))}, which cannot be compared")
+
+
+def _whole(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as whole ones if all of them are."""
+    exact = np.isfinite(array).all() and (array == np.rint(array)).all() and (np.abs(array) < 2**53).all()
+    return array.astype(np.int64) if exact else array
 
 
 def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
