@@ -17,7 +17,7 @@ def test_the_version_is_the_same_everywhere():
     version = stiefelsync.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     dated = re.findall(
-        r"^## \[?(\d+\.\d+\.\d+)\]? – (\d{4}-\d{2}-\d{2})$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+        r"^## \[?(\d+\.\d+\.\d+(?:rc\d+)?)\]? – (\d{4}-\d{2}-\d{2})$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
     )
     assert dated[0][0] == version
 
