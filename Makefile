@@ -1,35 +1,26 @@
-# `make demo` and `make test` need nothing but Python 3.11 or newer: each makes .venv if it is absent.
+# For developers. `python run.py demo` and `python run.py test` do without make what their targets do.
 PYTHON ?= python3
 BIN = .venv/bin
 OUT ?= out
 # Parallel test workers each keep to one BLAS thread.
 TEST_ENV = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: kernels demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants clean docs package sanitize check-compilers
+.PHONY: kernels demo test coverage test-cpus test-everywhere test-lowest fuzz faults lint bench bench-compare mutants evidence clean docs package sanitize check-compilers
 
 # Installing compiles the kernels, and so does every target here once their sources have changed.
-demo test coverage test-cpus test-everywhere test-lowest fuzz faults bench bench-compare mutants: kernels
+coverage test-cpus test-everywhere test-lowest fuzz faults bench bench-compare mutants: kernels
 
 kernels:
 	@test ! -x $(BIN)/python || $(BIN)/python hatch_build.py >/dev/null
 
-.venv/demo.stamp: pyproject.toml .ci/constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[plot,report]"
-	touch $@
+.venv/%.stamp: pyproject.toml .ci/constraints.txt
+	$(PYTHON) run.py install $*
 
-.venv/dev.stamp: pyproject.toml .ci/constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[dev]"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[torch]" \
-	  || echo "the CPU build of PyTorch in .ci/constraints.txt is not to be had here: its tests will be skipped"
-	touch .venv/demo.stamp $@
+demo:
+	$(PYTHON) run.py demo --output $(OUT)
 
-demo: .venv/demo.stamp
-	$(BIN)/stiefelsync demo --force --output $(OUT)
-
-test: .venv/dev.stamp
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
+test:
+	$(PYTHON) run.py test $(ARGS)
 
 # Which lines no test runs; Python 3.12 and newer trace them at little cost.
 coverage: .venv/dev.stamp
@@ -92,13 +83,12 @@ bench-compare: .venv/dev.stamp
 mutants: .venv/dev.stamp
 	$(TEST_ENV) $(BIN)/python -m benchmarks.mutants --record $(OUT)/mutants.jsonl $(ARGS)
 
+# PAGE names pages of docs/evidence to measure and write; without it all are written from what is recorded.
+evidence: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.evidence $(or $(PAGE),--recorded) $(ARGS)
+
 clean:
 	rm -rf .venv .venv-lowest $(OUT) .pytest_cache .mypy_cache .ruff_cache
-
-.venv/docs.stamp: pyproject.toml .ci/constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c .ci/constraints.txt -e ".[docs]"
-	touch $@
 
 # Warnings are errors, links are checked; GALLERY=False leaves the examples unexecuted (tests/test_gallery.py runs them).
 docs: .venv/docs.stamp

@@ -100,6 +100,16 @@ def read(path: Path) -> list[Line]:
         return [Line(**{name: kinds[name](value) for name, value in row.items()}) for row in csv.DictReader(file)]
 
 
+def forget(path: Path, methods: list[str]) -> None:
+    """Leave the lines of some methods out of a file."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["method"] not in methods]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Line)])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 @contextmanager
 def workers(jobs: int, scheduler: str | None) -> Iterator[Executor]:
     """Yield who does the work: processes on this machine, or the workers of a Dask scheduler."""
@@ -192,8 +202,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("accuracy.csv"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of Dask workers that can import this package")
+    parser.add_argument("--again", action="store_true", help="forget the lines of these methods and make them anew")
     parser.add_argument("--table", action="store_true", help="only print the table of the lines that are there")
     options = parser.parse_args()
+    if options.again and options.output.exists():
+        forget(options.output, options.methods)
     if not options.table:
         run(options.output, options.settings, options.universe, options.methods, options.jobs, options.scheduler)
     print(table(read(options.output)))

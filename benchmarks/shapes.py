@@ -441,14 +441,22 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("shapes.jsonl"))
     parser.add_argument("--also", nargs="+", type=Path, default=[], help="files of other lines for the tables")
     parser.add_argument("--champion", default="accurate", help="the method that is compared with the best")
+    parser.add_argument("--again", nargs="*", default=[], help="methods whose lines are forgotten and made anew")
+    parser.add_argument("--summary", action="store_true", help="print one table: input, presets, best rival")
     parser.add_argument("--table", action="store_true", help="only print the tables of the lines that are there")
     options = parser.parse_args()
     options.shapes += [name for family in options.families for name in FAMILIES[family]]
     options.shapes = options.shapes or list(SHAPES)
+    if options.again and options.output.exists():
+        texts = options.output.read_text(encoding="utf-8").splitlines(keepends=True)
+        options.output.write_text("".join(t for t in texts if json.loads(t)["method"] not in options.again), "utf-8")
     if not options.table:
         run(options)
-    lines = [line for path in [options.output, *options.also] for line in read(path) if line.shape in options.shapes]
+    lines = [line for path in [*options.also, options.output] for line in read(path) if line.shape in options.shapes]
     cell = cells(lines)
+    if options.summary:
+        print(f"\ninput, presets and the best rival, fscore\n\n{bars(cell)}")
+        return
     for title, value in QUANTITIES.items():
         print(f"\n{title}\n\n{table(cell, value)}")
     print(f"\n{options.champion} against the best other\n\n{against(cell, options.champion)}")

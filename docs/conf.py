@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE))
 os.environ.setdefault("MPLBACKEND", "agg")
 
 from command_line import write_command_line  # noqa: E402
-from figures import describe_thumbnails, figure_of_the_block  # noqa: E402
+from figures import add_short_anchors, describe_thumbnails, figure_of_the_block  # noqa: E402
 
 from stiefelsync import __version__  # noqa: E402
 
@@ -42,7 +42,8 @@ exclude_patterns = [
     "sg_execution_times.rst",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline", "substitution"]
+myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 autosummary_generate = True
 templates_path = ["_templates"]
@@ -69,11 +70,14 @@ sphinx_gallery_conf = {
 }
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")
 
+# Commands are typed as they stand there: two hyphens are not a dash.
+smartquotes = False
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"stiefelsync {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {page: [] for page in ("index", "start", "architecture", "search", "genindex")}
+html_sidebars = {page: [] for page in ("index", "start", "architecture", "changes", "search", "genindex")}
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {
@@ -90,4 +94,5 @@ html_theme_options = {
 def setup(app: Any) -> None:
     """Write the pages that are made from the program itself, and see to the texts of pictures."""
     app.connect("doctree-read", describe_thumbnails)
+    app.connect("doctree-read", add_short_anchors)
     write_command_line(HERE / "reference" / "command-line.md")

@@ -8,9 +8,10 @@ from typing import Any
 
 from docutils import nodes
 from matplotlib.figure import Figure
+from sphinx import addnodes
 from sphinx_gallery.scrapers import figure_rst
 
-__all__ = ["describe_thumbnails", "figure_of_the_block"]
+__all__ = ["add_short_anchors", "describe_thumbnails", "figure_of_the_block"]
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "gallery"
 
@@ -33,3 +34,15 @@ def describe_thumbnails(app: Any, doctree: Any) -> None:
         found = re.search(r"sphx_glr_(plot_\w+)_thumb", image["uri"])
         if found and not image.get("alt"):
             image["alt"] = (EXAMPLES / f"{found[1]}.py").read_text(encoding="utf-8").splitlines()[1]
+
+
+def add_short_anchors(app: Any, doctree: Any) -> None:
+    """Give names of a module an anchor without the module, too.
+
+    Pages of sources link to all names of a module by the shortest way in which one of them is documented.
+    """
+    for signature in doctree.findall(addnodes.desc_signature):
+        for name in list(signature["ids"]):
+            short = re.sub(r"^stiefelsync\.[a-z_]+\.", "stiefelsync.", name)
+            if short not in signature["ids"]:
+                signature["ids"].append(short)

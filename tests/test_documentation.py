@@ -193,38 +193,3 @@ def test_what_the_page_names_is_there(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in link and not {"gallery", "command-line.md"} & set(Path(link).parts):
             assert (page.parent / link).exists(), link
-
-
-# Figures of a line of the README in its order: page, beginning of a row there, column.
-FIGURES = {
-    "125 problems": [
-        ("accuracy", "| **mean of the suite**", column)
-        for column in ("input", "accurate", "sparse-stiefel", "matchals")
-    ],
-    "200,000 keypoints": [("large", "| 30% |", column) for column in ("union-find fscore", "fscore")],
-    "COLMAP, *entry*": [
-        ("poses", f"| entry | verified | incremental | {recipe} |", "AUC@1°") for recipe in ("original", "sync")
-    ],
-    "COLMAP, *fountain*": [
-        ("poses", f"| fountain | verified | incremental | {recipe} |", "AUC@1°") for recipe in ("original", "sync")
-    ],
-    "three objects": [("shapes", "| three |", column) for column in ("input", "accurate")],
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_readme_has_the_figures_of_the_pages(name: str) -> None:
-    (line,) = [x for x in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if x.startswith(f"| {name}")]
-    assert re.findall(r"(?<!\d)\.\d{3}", line) == [figure(*place) for place in FIGURES[name]]
-
-
-def figure(page: str, begin: str, column: str) -> str:
-    """Return a number of the first table on a page that has such a row and column, to three digits."""
-    names: list[str] = []
-    for line in (ROOT / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip("* ") for cell in line.split("|")]
-        names = names if line.startswith("|") else []  # a table ends
-        if line.startswith(begin) and column in names:
-            return f"{float(cells[names.index(column)]):.3f}".lstrip("0")
-        names = names or (cells if line.startswith("|") else [])
-    raise AssertionError(f"{page}: no table has a row {begin!r} and a column {column!r}")

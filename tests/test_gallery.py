@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -12,10 +13,11 @@ ROOT = Path(__file__).parents[1]
 # tests/torch runs the example with learned descriptors, which takes longest.
 LEARNED = "plot_learned_descriptors.py"
 GALLERY = sorted(path for path in (ROOT / "examples" / "gallery").glob("plot_*.py") if path.name != LEARNED)
-# What programs printed, where a page shows it.
-SHOWN = dict(
-    re.findall(r"```text\n\$ python (\S+)\n(.*?)```", (ROOT / "docs/evidence/uses.md").read_text("utf-8"), re.S)
-)
+# What programs printed, where a page of evidence is made of it.
+SHOWN = {
+    run["command"]: run["text"]
+    for run in json.loads((ROOT / "docs" / "results" / "uses.json").read_text("utf-8")).values()
+}
 
 
 @pytest.mark.slow

@@ -1,1 +1,1 @@
-"""The pages of docs/evidence: ``python -m benchmarks.evidence --help`` (``make evidence PAGE=…``)."""
+"""The pages of docs/evidence: ``python -m benchmarks.evidence --help``."""

@@ -1,9 +1,9 @@
 """Measure and write pages of docs/evidence.
 
-    python -m benchmarks.evidence large                 # measures, records, and writes the page with its plot
-    python -m benchmarks.evidence poses --run verdicts  # measures one of its commands only
-    python -m benchmarks.evidence --recorded            # writes all pages from what is recorded
-    python -m benchmarks.evidence --list                # pages, with the dates and versions of their records
+python -m benchmarks.evidence large                 # measures, records, and writes the page with its plot
+python -m benchmarks.evidence poses --run verdicts  # measures one of its commands only
+python -m benchmarks.evidence --recorded            # writes all pages from what is recorded
+python -m benchmarks.evidence --list                # pages, with the dates and versions of their records
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import sys
 from dataclasses import replace
 
+from benchmarks.evidence.headline import README, headline, insert
 from benchmarks.evidence.page import DOCS, ROOT, Page, draw, read, render, run, words, write
 from benchmarks.evidence.registry import PAGES
 
@@ -55,8 +56,13 @@ def main() -> None:
             continue
         if not options.recorded:
             measure(page, options.run)
+        if missing := page.runs.keys() - read(name).keys():
+            print(f"{name}: nothing recorded for {', '.join(sorted(missing))}", file=sys.stderr)
+            continue
         (DOCS / "evidence" / f"{name}.md").write_text(render(page, read(name)), encoding="utf-8")
         draw(page, read(name))
+    if not options.list:
+        README.write_text(insert(README, headline()), encoding="utf-8")
     print(f"{words(DOCS / 'evidence'):,} words in docs/evidence", file=sys.stderr)
 
 

@@ -12,12 +12,15 @@ import os
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from stiefelsync import __version__
 
 __all__ = ["RESULTS", "ROOT", "Grid", "Page", "Printed", "Record", "read", "render", "run", "write"]
 
@@ -159,40 +162,40 @@ def run(command: str) -> Printed:
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
     arguments = [sys.executable, *([] if command.startswith("examples/") else ["-m"]), *shlex.split(command)]
     done = subprocess.run(
-        arguments, cwd=ROOT, env={**os.environ, **threads}, stdout=subprocess.PIPE, check=True, encoding="utf-8"
+        arguments, cwd=ROOT, env={**os.environ, **threads}, capture_output=True, encoding="utf-8", check=False
     )
+    sys.stderr.write(done.stderr)
+    # Some end with 1 where a target was missed, which their tables show.
+    if done.returncode not in (0, 1) or not done.stdout.strip() or "Traceback" in done.stderr:
+        raise SystemExit(f"{command} ended with exit code {done.returncode}")
     seconds = round(time.perf_counter() - began, 1)
-    return Printed(command, f"{datetime.now(UTC):%Y-%m-%d}", version(), seconds, done.stdout)
-
-
-def version() -> str:
-    """Return the version with the commit it was measured at."""
-    from stiefelsync import __version__
-
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True, encoding="utf-8"
-    ).stdout.strip()
-    return f"{__version__}, commit {commit}"
+    return Printed(command, f"{datetime.now(UTC):%Y-%m-%d}", __version__, seconds, done.stdout)
 
 
 def render(page: Page, record: Record) -> str:
     """Return the page in Markdown."""
     missing = page.runs.keys() - record.keys()
     if missing:
-        raise SystemExit(f"nothing recorded for {', '.join(sorted(missing))}: python -m benchmarks.evidence {page.name}")
+        raise SystemExit(
+            f"nothing recorded for {', '.join(sorted(missing))}: python -m benchmarks.evidence {page.name}"
+        )
     parts = [
         f"# {page.title}",
-        page.claim(record),
+        _wrapped(page.claim(record)),
         f"```{{image}} ../images/evidence/{page.name}.svg\n:alt: {page.alt}\n```",
         page.table(record).markdown(),
-        page.measured,
-        page.notes(record),
-        f"**Not measured.** {page.missing}",
+        _wrapped(page.measured),
+        _wrapped(page.notes(record)),
+        _wrapped(f"**Not measured.** {page.missing}"),
         "## How to repeat it",
-        _needs(page) + f"`make evidence PAGE={page.name}` runs these commands and writes this page:",
+        _wrapped(_needs(page) + f"`make evidence PAGE={page.name}` runs these commands and writes this page:"),
         _commands(page, record),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _needs(page: Page) -> str:
@@ -205,12 +208,12 @@ def _needs(page: Page) -> str:
 
 def _commands(page: Page, record: Record) -> str:
     """Return the commands with what they were run on."""
-    texts = []
+    texts: list[str] = []
     for name in page.runs:
         printed = record[name]
         start = "python " if printed.command.startswith("examples/") else "python -m "
         of = f"# {printed.date}, version {printed.version}"
-        texts.append(f"{of}\n{start}{printed.command}")
+        texts += [start + printed.command] if of in texts else [of, start + printed.command]
     return "```sh\n" + "\n".join(texts) + "\n```"
 
 

@@ -23,9 +23,7 @@ def dots(axes: Any, names: Sequence[str], series: Mapping[str, Sequence[float]],
         axes.legend(loc="upper center", bbox_to_anchor=(0.4, 1.22), ncols=3, frameon=False)
 
 
-def curves(
-    axes: Any, x: Sequence[float], series: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
-) -> None:
+def curves(axes: Any, x: Sequence[float], series: Mapping[str, Sequence[float]], xlabel: str, ylabel: str) -> None:
     """Draw a curve for every series."""
     for (title, values), colour, mark in zip(series.items(), COLOURS, MARKS, strict=False):
         axes.plot(x, values, "-" + mark, color=colour, label=title, markersize=4)

@@ -1,4 +1,6 @@
-"""Draw docs/images/report.png: the report page of the demo's scene. Needs the extra `dev` and chromium.
+"""Draw docs/images/report.png and report-small.png: the report page of the demo's scene.
+
+Needs the extra `dev` and chromium.
 
 Run from the project's root: ``python docs/images/report.py``
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from PIL import Image, ImageDraw
 from playwright.sync_api import sync_playwright
@@ -33,6 +36,15 @@ def draw(scene: CameraScene, folder: Path) -> None:
         image.resize((scene.width, scene.height), Image.Resampling.LANCZOS).save(folder / name, quality=90)
 
 
+def photograph(view: Any, target: Path, folder: Path) -> None:
+    """Save the page down to the end of its viewer."""
+    bottom = view.evaluate("document.querySelector('#viewer').getBoundingClientRect().bottom")
+    clip = {"x": 0, "y": 0, "width": 1200, "height": bottom + 24}
+    view.screenshot(path=folder / "r.png", clip=clip, full_page=True)
+    image = Image.open(folder / "r.png").convert("RGB")
+    image.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
 def main() -> None:
     """Synchronise the scene, write its report, and photograph the upper part of the page."""
     scene = camera_scene(cameras=20, rng=0)
@@ -45,12 +57,11 @@ def main() -> None:
         view = browser.new_page(viewport={"width": 1200, "height": 1800})
         view.goto(page.as_uri())
         view.wait_for_timeout(500)
-        bottom = view.evaluate("document.querySelector('#viewer').getBoundingClientRect().bottom")
-        view.screenshot(
-            path=folder / "r.png", clip={"x": 0, "y": 0, "width": 1200, "height": bottom + 24}, full_page=True
-        )
+        photograph(view, Path(__file__).with_suffix(".png"), folder)
+        # The small one, for the home page, leaves the matrices out.
+        view.evaluate("document.querySelector('#matrix').style.display = 'none'")
+        photograph(view, Path(__file__).with_name("report-small.png"), folder)
         browser.close()
-        Image.open(folder / "r.png").convert("RGB").save(Path(__file__).with_suffix(".png"), optimize=True)
 
 
 if __name__ == "__main__":
