@@ -43,6 +43,6 @@ def add_short_anchors(app: Any, doctree: Any) -> None:
     """
     for signature in doctree.findall(addnodes.desc_signature):
         for name in list(signature["ids"]):
-            short = re.sub(r"^stiefelsync\.[a-z_]+\.", "stiefelsync.", name)
+            short = re.sub(r"^stiefelsync\.(?:[a-z_]+\.)+", "stiefelsync.", name)
             if short not in signature["ids"]:
                 signature["ids"].append(short)

@@ -69,6 +69,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem, truth = datasets.synthetic(12, 8, 0.8, 0.2, rng=3)
     io.write(problem, folder / "problem.npz", truth=truth)
     io.write(problem, folder / "larger.npz")
+    for seed in range(2):
+        drawn, answer = datasets.synthetic(6, 5, 0.8, 0.2, rng=seed)
+        io.write(drawn, folder / f"drawn{seed}.npz", truth=answer)
     io.write(problem, folder / "matches.dataset")
     io.write(synchronise(problem), folder / "earlier-answer.npz")
     scored = datasets.records(40, sources=3, duplicates=0.2, rng=0).pairs

@@ -69,6 +69,17 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.mark.parametrize("word", ["suite2p", "Splink", "COLMAP", "certificate", "duplicates"])
+def test_search_finds_what_readers_look_for(browser, word):
+    page = browser.new_page()
+    page.goto((SITE / "search.html").as_uri() + f"?q={word}")
+    page.wait_for_selector("#search-results li a", timeout=20_000)
+    page.locator("#search-results li a").first.click()
+    page.wait_for_load_state()
+    assert word.lower() in page.inner_text("body").lower()
+    page.close()
+
+
 def test_search_works_without_network(browser):
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     page, asked = context.new_page(), []
@@ -87,18 +98,29 @@ def test_search_works_without_network(browser):
     context.close()
 
 
+# By how much the page is too wide, pictures that are not there, and tables with more than what is seen of them.
+LOOK = """
+[document.documentElement.scrollWidth - document.documentElement.clientWidth,
+ [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src),
+ [...document.querySelectorAll(".bd-article table")].filter(table => {
+   let seen = table.getBoundingClientRect().right <= document.documentElement.clientWidth + 1;
+   for (let box = table; box && !box.matches(".bd-article"); box = box.parentElement)
+     seen = seen && box.scrollWidth <= box.clientWidth + 1;
+   return !seen;
+ }).map(table => table.innerText.slice(0, 40))]
+"""
+
+
 @pytest.mark.parametrize("width", [1280, 400])
-def test_no_page_is_wider_than_the_screen(browser, width):
+def test_no_page_is_wider_than_the_screen_and_no_table_cut_off(browser, width):
     context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
     page, faults = context.new_page(), []
     pages = [path for path in sorted(SITE.rglob("*.html")) if not {"_static", "_modules"} & {*path.parts}]
     for path in pages:
         page.goto(path.as_uri())
-        wide, broken = page.evaluate(
-            "[document.documentElement.scrollWidth - document.documentElement.clientWidth,"
-            " [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)]"
-        )
-        faults += [f"{path.name}: {wide} too wide, {broken} missing"] if wide > 0 or broken else []
+        wide, broken, cut = page.evaluate(LOOK)
+        if wide > 0 or broken or cut:
+            faults.append(f"{path.name}: {wide} too wide, {broken} missing, tables cut off: {cut}")
     assert len(pages) > 60
     assert faults == []
     context.close()

@@ -71,7 +71,8 @@ def number(text: str) -> float:
     >>> number("**0.946** ± 0.004"), number("30%"), number("1,024"), number("-0.5")
     (0.946, 30.0, 1024.0, -0.5)
     """
-    return float(text.strip("* ").split(" ")[0].split("/")[0].rstrip("%s").replace(",", "").replace("−", "-"))
+    first = text.replace("*", "").split(" ")[0].split("/")[0]
+    return float(first.rstrip("%s").replace(",", "").replace("−", "-"))
 
 
 @dataclass(frozen=True)
