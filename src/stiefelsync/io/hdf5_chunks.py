@@ -1,8 +1,9 @@
 """Chunks of HDF5 datasets, unpacked here and not by the library.
 
 The library trusts what lies in a chunk: of one that unpacks to fewer bytes than it should it copies what lies behind
-them in memory, of one with a checksum and no bytes it runs to the end of memory, and one that unpacks to gigabytes it
-unpacks (all found by fuzzing). Here every chunk has the length that the dataset says, or is damage.
+them in memory, of one with a checksum and no bytes it runs to the end of memory, one that unpacks to gigabytes it
+unpacks, and one that is not packed and longer than it should be it writes beyond the memory meant for it (all found by
+fuzzing). Here every chunk has the length that the dataset says, or is damage.
 """
 
 from __future__ import annotations
@@ -48,18 +49,26 @@ def from_chunks(item: Any, path: Path, what: str) -> NDArray[Any]:
         raise FormatError(f"{path}: {what} holds numbers of an unusual width")
     made = np.full(item.shape, item.fillvalue, dtype=item.dtype)
     length = int(np.prod(item.chunks)) * item.dtype.itemsize
-    for place, data, skipped in _stored(item, path):
+    damaged = FormatError(f"{path}: {what} has a chunk that does not unpack to its {length:,} bytes")
+    # Where nothing is packed the library makes room for the length that a chunk should have, and
+    # reads into it as many bytes as the file says.
+    for place, data, skipped in _stored(item, path, None if filters else length, damaged):
         plain = _unpacked(data, filters, skipped, length)
         if plain is None:
-            raise FormatError(f"{path}: {what} has a chunk that does not unpack to its {length:,} bytes")
+            raise damaged
         block = np.frombuffer(plain, dtype=item.dtype).reshape(item.chunks)
         into = made[tuple(slice(first, first + part) for first, part in zip(place, item.chunks, strict=True))]
         into[...] = block[tuple(slice(0, part) for part in into.shape)]
     return made
 
 
-def _stored(item: Any, path: Path) -> Iterator[tuple[tuple[int, ...], bytes, int]]:
-    """Yield where each chunk that is stored begins, its bytes, and which filters (as bits) were not applied to it."""
+def _stored(
+    item: Any, path: Path, only: int | None, damaged: FormatError
+) -> Iterator[tuple[tuple[int, ...], bytes, int]]:
+    """Yield where each chunk that is stored begins, its bytes, and which filters (as bits) were not applied to it.
+
+    `only` is the one length that chunks may have, if there is one.
+    """
     size, found = path.stat().st_size, list[Any]()
     if hasattr(item.id, "chunk_iter"):
         item.id.chunk_iter(found.append)
@@ -68,6 +77,8 @@ def _stored(item: Any, path: Path) -> Iterator[tuple[tuple[int, ...], bytes, int
     for about in found:
         if about.size > size:
             raise FormatError(f"{path} is damaged: a chunk of {about.size:,} bytes in a file of {size:,}")
+        if only is not None and about.size != only:
+            raise damaged
         if all(first < length for first, length in zip(about.chunk_offset, item.shape, strict=True)):
             yield about.chunk_offset, item.id.read_direct_chunk(about.chunk_offset)[1], about.filter_mask
 
