@@ -12,6 +12,7 @@ import pytest
 from fuzz.calls import draw, perform, public
 from stiefelsync import InputError, Matchings, datasets, io, sparse_stiefel, synchronise
 from stiefelsync._border import typed
+from stiefelsync.io.cells import read_sessions
 from stiefelsync.matching.difference import difference
 
 PROBLEM = Matchings.from_labels([0, 1, 1, 0], [2, 2])
@@ -61,6 +62,8 @@ def test_untyped_errors_and_warnings_would_be_seen(tmp_path: Path, monkeypatch: 
             "the correspondences of 'a' and 'b' must be real numbers, got complex128",
             lambda: io.from_correspondences({("a", "b"): np.full((2, 4), 1j)}),
         ),
+        ("no session is given; name at least one file or folder", lambda: read_sessions([])),
+        ("neurons are compared by two responses or more, got stimuli=1", lambda: datasets.shapes.networks(stimuli=1)),
         ("every object must be expected to see 0.01 points or more", lambda: datasets.shapes.rogue(universe=0)),
     ],
 )

@@ -241,6 +241,8 @@ def networks(
     >>> networks(rng=0)[0].n_matches
     192
     """
+    if stimuli < 2:
+        raise InputError(f"neurons are compared by two responses or more, got stimuli={stimuli}")
     rng = generator(rng)
     truth = rng.permuted(np.tile(np.arange(points), (objects, 1)), axis=1)
     responses = rng.standard_normal((points, stimuli))[truth]

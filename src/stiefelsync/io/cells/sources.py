@@ -77,6 +77,8 @@ def read_sessions(
     'day02'
     """
     given = [as_path(path) for path in paths]
+    if not given:
+        raise InputError("no session is given; name at least one file or folder")
     for path in given:
         if not path.exists():
             raise InputError(f"{path} does not exist")
