@@ -176,10 +176,10 @@ def columns_of(table: Any) -> dict[str, Any]:
             )
         }
     if isinstance(table, Sequence) and table and all(isinstance(row, Mapping) for row in table):
-        names = list(dict.fromkeys(name for row in table for name in row))
-        return {str(name): _array([row.get(name) for row in table]) for name in names}
+        keys = list(dict.fromkeys(name for row in table for name in row))
+        return {str(name): _array([row.get(name) for row in table]) for name in keys}
     if hasattr(table, "collect") and hasattr(table, "collect_schema"):  # polars' frames that are not computed yet
-        table = table.collect()
+        return columns_of(table.collect())
     if hasattr(table, "__arrow_c_stream__") or hasattr(table, "fetch_arrow_table"):
         try:
             import pyarrow
