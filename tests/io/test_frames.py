@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import FormatError, InputError, Matchings, io
+from stiefelsync.io.tables.files import write_columns
 
 T, N = 4, 3
 XY = np.arange(T * N * 2, dtype=np.float32).reshape(T, N, 2)
@@ -112,3 +113,19 @@ def test_on_to_colmap(tmp_path):
     back = io.read(tmp_path / "new.db")
     assert back.n_matches == expected().n_matches
     assert np.array_equal(back.coordinates, expected().coordinates)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("called", ["frame,track_id", "Image,particle", "t,ID", "camera,tracks"])
+def test_tables_of_trackers_are_known_by_their_own_names(tmp_path, called, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    frame, track = called.split(",")
+    rows = {"track": [7, 7, 3, 3, 3], "object": [0, 1, 0, 1, 2], "x": [5.0, 6, 9, 8, 7], "y": [1.0, 2, 3, 4, 5]}
+    usual, own = tmp_path / f"usual.{ending}", tmp_path / f"own.{ending}"
+    write_columns(usual, {name: np.array(column) for name, column in rows.items()})
+    write_columns(own, {{"track": track, "object": frame}.get(n, n): np.array(column) for n, column in rows.items()})
+    assert io.detect(own).name == "tracks"
+    one, other = (io.read(path, origin="corner") for path in (usual, own))
+    assert one.endpoints.tolist() == other.endpoints.tolist()
+    assert np.array_equal(one.coordinates, other.coordinates)

@@ -27,6 +27,15 @@ POINT = ("point_a", "point_b", "point")
 UNKNOWN = ("x", "y", "confidence")  # columns whose cells may be empty
 # What Arrow reads columns of text as; all others are numbers with a fraction.
 _KINDS = dict.fromkeys(TEXT, "text") | dict.fromkeys(POINT, "whole")
+# What trackers call the columns of a table with x and y.
+_ALIASES = {
+    "track": ("track_id", "trackid", "tracks", "particle", "point_id", "id"),
+    "object": (
+        "frame", "frame_id", "frameid", "frame_index", "frame_number", "image", "image_name", "image_id", "view",
+        "camera", "time", "t",
+    ),
+    "point": ("point_idx", "point_index", "keypoint", "keypoint_id", "feature", "feature_id"),
+}  # fmt: skip
 DELIMITERS = ("\t", ";", ",")
 HEADER_LINES = 10_000  # the header is among so many lines, or there is none
 CHUNK = 2_000  # rows held as Python strings at a time: little memory, and fast because it stays in the cache
@@ -54,15 +63,33 @@ def header_of(path: Path) -> tuple[str, list[str]]:
     Of Parquet the delimiter is empty, and the cells are the names of the columns.
     """
     if head(path)[:4] == PARQUET:
-        return "", [name.strip().lower() for name in contents(path).names]
+        return "", _usual([name.strip().lower() for name in contents(path).names])
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line in islice(lines(file, path), HEADER_LINES):
             if "\0" in line:
                 break
             if line.strip() and not line.startswith(("#", '"#')):
                 delimiter = next((mark for mark in DELIMITERS if mark in line), ",")
-                return delimiter, [cell.strip(' "\r\n').lower() for cell in line.split(delimiter)]
+                return delimiter, _usual([cell.strip(' "\r\n').lower() for cell in line.split(delimiter)])
     raise FormatError(f"{path} has no header line" if path.stat().st_size else f"{path} is empty")
+
+
+def _usual(header: list[str]) -> list[str]:
+    """Return the names of columns, of a table with x and y as they are called here.
+
+    Examples
+    --------
+    >>> _usual(["frame", "particle", "x", "y"]), _usual(["frame", "particle"])
+    (['object', 'track', 'x', 'y'], ['frame', 'particle'])
+    """
+    if not {"x", "y"} <= set(header):
+        return header
+    called = {
+        others[0]: name
+        for name, known in _ALIASES.items()
+        if name not in header and len(others := [column for column in header if column in known]) == 1
+    }
+    return [called.get(name, name) for name in header]
 
 
 def check_header(path: Path, header: list[str], layout: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
@@ -90,7 +117,7 @@ def skip_header(reader: Any, header: list[str], path: Path) -> Table:
                 table.sizes = [_size(cell) for cell in row[1:]]
             elif first == "# names":
                 table.names = row[1:]
-            elif first == header[0]:
+            elif first == header[0] or first in _ALIASES.get(header[0], ()):
                 break
     except FormatError:
         raise
@@ -105,7 +132,7 @@ def parse(path: Path, layout: tuple[tuple[str, ...], tuple[str, ...]]) -> Table:
     delimiter, header = header_of(path)
     check_header(path, header, layout)
     if not delimiter:
-        return _parse_parquet(path)
+        return _parse_parquet(path, header)
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(lines(file, path), delimiter=delimiter, strict=True)
         table = skip_header(reader, header, path)
@@ -136,11 +163,11 @@ def _mentions(path: Path, *marks: bytes) -> bool:
     return False
 
 
-def _parse_parquet(path: Path) -> Table:
+def _parse_parquet(path: Path, header: list[str]) -> Table:
     """Return the columns of a Parquet file, and what it says about the objects."""
     about = contents(path)
     table = Table({}, {}, 0, None)
-    columns = {name.strip().lower(): column for name, column in read_arrow(path, about.names).items()}
+    columns = dict(zip(header, read_arrow(path, about.names).values(), strict=True))
     for name, column in columns.items():
         _check_column(path, name, column)
     if not _take(columns, table):
