@@ -15,7 +15,7 @@ from stiefelsync._border import typed
 from stiefelsync.errors import InputError, counted
 from stiefelsync.io.cells.sources import is_session, read_sessions
 from stiefelsync.io.cells.tables import table_format, write_to
-from stiefelsync.io.cells.units import Units, is_matrix, is_unitmatch, read_matrix, read_unitmatch
+from stiefelsync.io.cells.units import TEXTS, Units, is_matrix, is_unitmatch, read_matrix, read_unitmatch
 from stiefelsync.io.files import Name, check_outputs, outputs
 from stiefelsync.io.provenance import made_by, read_from
 from stiefelsync.matching.matchings import Matchings
@@ -259,8 +259,13 @@ def _labels(matchings: Matchings, method: str) -> NDArray[np.int64]:
 
 
 @typed
-def is_followed(inputs: Sequence[Name]) -> bool:
+def is_followed(inputs: Sequence[Name], *, sessions: bool = False) -> bool:
     """Return whether inputs are sessions to be followed, rather than matches.
+
+    Parameters
+    ----------
+    sessions
+        Whether the session of every row is told, so that a table of numbers is a matrix of scores.
 
     Examples
     --------
@@ -270,7 +275,7 @@ def is_followed(inputs: Sequence[Name]) -> bool:
     if len(inputs) != 1:
         return True
     path = Path(inputs[0])
-    if is_unitmatch(path) or is_matrix(path):
+    if is_unitmatch(path) or is_matrix(path) or (sessions and path.suffix.lower() in TEXTS):
         return True
     if path.is_dir() or path.name == "stat.npy" or path.suffix.lower() == ".npy":
         return is_session(path)
@@ -290,7 +295,8 @@ def read_followed(inputs: Sequence[Name], **options: Any) -> Units | list[list[S
         if is_unitmatch(path):
             _refuse(given, "a folder of UnitMatch")
             return read_unitmatch(path)
-        if is_matrix(path) or (path.suffix.lower() == ".npy" and path.name != "stat.npy"):
+        told = given.get("sessions") is not None and path.suffix.lower() in TEXTS
+        if is_matrix(path) or told or (path.suffix.lower() == ".npy" and path.name != "stat.npy"):
             sessions = given.pop("sessions", None)
             _refuse(given, "a matrix of scores")
             return read_matrix(path, None if sessions is None else Path(sessions))

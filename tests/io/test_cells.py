@@ -334,6 +334,55 @@ def test_matrices_need_a_vector_of_sessions(tmp_path):
     assert (follow([tmp_path / "p.npz"]).table.index == a.index).all()
 
 
+def test_matrices_and_sessions_are_read_as_people_write_them(tmp_path):
+    from typer.testing import CliRunner
+
+    from stiefelsync.cli.app import app
+
+    p, recording, _ = datasets.units(3, 10, rng=1)
+    np.save(tmp_path / "p.npy", p)
+    np.savetxt(tmp_path / "p.csv", p, delimiter=",")
+    np.savetxt(tmp_path / "days.txt", recording)  # 0.000000000000000000e+00
+    (tmp_path / "header.csv").write_text("day\n" + "\n".join(map(str, recording)))
+    np.save(tmp_path / "days.npy", recording.astype(float))
+    whole = follow([tmp_path / "p.npy"], sessions=tmp_path / "days.npy").table
+    assert whole.names == ("0", "1", "2")
+    for days in ("days.txt", "header.csv"):
+        for matrix in ("p.npy", "p.csv"):
+            found = follow([tmp_path / matrix], sessions=tmp_path / days).table
+            assert found.names == whole.names
+            assert (found.index == whole.index).all()
+    output, days = tmp_path / "units.csv", f"sessions={tmp_path / 'days.txt'}"
+    ran = CliRunner().invoke(app, ["sync", str(tmp_path / "p.csv"), "-o", str(output), "--option", days])
+    assert ran.exit_code == 0
+    assert len(table_rows(output)) == 30
+
+
+def test_sessions_with_names_come_in_the_order_in_which_they_are_named(tmp_path):
+    p, recording, _ = datasets.units(3, 10, rng=1)
+    (tmp_path / "days.txt").write_text("\n".join(("day 9", "day 10", "day 11")[r] for r in recording))
+    np.save(tmp_path / "p.npy", p)
+    assert follow([tmp_path / "p.npy"], sessions=tmp_path / "days.txt").table.names == ("day 9", "day 10", "day 11")
+
+
+def test_what_is_wrong_with_a_matrix_is_said(tmp_path):
+    p, recording, _ = datasets.units(2, 5, rng=1)
+    (tmp_path / "days.txt").write_text("\n".join(map(str, recording)))
+    with_nan = p.copy()
+    with_nan[0, 7] = np.nan
+    for wrong, message in [
+        (with_nan, "some scores are NaN; write 0"), (2 * p - 1, "scores from -.* to 1 are no probabilities"),
+        (np.zeros((4, 6, 2)), "tracks of points are an NPZ file"), (p[:-1], "not a square matrix"),
+    ]:  # fmt: skip
+        np.save(tmp_path / "p.npy", wrong)
+        with pytest.raises(InputError, match=message):
+            follow([tmp_path / "p.npy"], sessions=tmp_path / "days.txt")
+    for content, message in [("a,b\n0,1\n", "line 1: .* without names"), ("0,1\n", "not a square matrix")]:
+        (tmp_path / "p.csv").write_text(content)
+        with pytest.raises(FormatError, match=message):
+            follow([tmp_path / "p.csv"], sessions=tmp_path / "days.txt")
+
+
 @pytest.fixture
 def small():
     """Two cells over two sessions of suite2p: rows 5 and 3, 8 and none."""

@@ -383,8 +383,8 @@ def test_units_in_any_order_keep_their_names():
         (np.ones((2, 3)), [0, 1], "square"),
         (np.ones((2, 2)), [0, 1, 2], "3 sessions do not fit"),
         (np.ones((2, 2)), [1, 1], "single session"),
-        (np.full((2, 2), 1.5), [0, 1], "probabilities from 0 to 1"),
-        (np.full((2, 2), np.nan), [0, 1], "probabilities from 0 to 1"),
+        (np.full((2, 2), 1.5), [0, 1], "scores from 0 to 1.5 are no probabilities"),
+        (np.full((2, 2), np.nan), [0, 1], "some scores are NaN; write 0"),
     ],
 )
 def test_bad_matrices_are_told(p, session, message):

@@ -67,7 +67,7 @@ def run(
     Example: stiefelsync inspect database.db --max-conflicts 0
     Example: stiefelsync inspect mouse/*/
     """
-    if is_followed(inputs):
+    if is_followed(inputs, sessions=any(setting.startswith("sessions=") for setting in option)):
         unused = {
             "format": format,
             "max-conflicts": max_conflicts,

@@ -152,7 +152,7 @@ def run(
         "constraints": constraints or None,
     }  # fmt: skip
     in_parts = memory is not None or checkpoint is not None
-    if is_followed(inputs):
+    if is_followed(inputs, sessions=any(setting.startswith("sessions=") for setting in option)):
         unused = special | {
             "format": format, "workers": workers, "scheduler": scheduler, "memory": memory, "checkpoint": checkpoint,
         }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +32,7 @@ def candidates_of_matrix(
     p : (m, m)
         Probability that unit i and unit j are one, 0 to 1; symmetric or not. Within a session it is ignored.
     session : (m,)
-        Session of every unit, numbers or names; sessions come in sorted order.
+        Session of every unit. Sessions that are numbers come in their order, others as they are first named.
     names : sequence of k str, optional
         Names of the sessions.
 
@@ -53,7 +54,7 @@ def candidates_of_matrix(
         raise InputError(f"the scores must be a square matrix of numbers, got shape {table.shape}")
     if len(owners) != len(table):
         raise InputError(f"{len(owners)} sessions do not fit a matrix of {len(table)} units")
-    different, of = np.unique(owners, return_inverse=True)
+    different, of = _sessions(owners)
     if len(different) < 2:
         raise InputError("units of a single session cannot be followed; at least two are needed")
     order = np.argsort(of, kind="stable")
@@ -67,14 +68,33 @@ def candidates_of_matrix(
             there = table[np.ix_(rows[i], rows[j])].astype(np.float64)
             back = table[np.ix_(rows[j], rows[i])].T.astype(np.float64)
             for half in (there, back):
-                if not np.isfinite(half).all() or half.min(initial=0) < 0 or half.max(initial=0) > 1:
-                    raise InputError("the scores must be probabilities from 0 to 1; turn others into such first")
+                if np.isnan(half).any():
+                    raise InputError("some scores are NaN; write 0 where two units were not compared")
+                if half.min(initial=0) < 0 or half.max(initial=0) > 1:
+                    low, high = min(half.min(), 0.0), max(half.max(), 1.0)
+                    raise InputError(
+                        f"scores from {low:g} to {high:g} are no probabilities, which go from 0 to 1; turn them into"
+                        " such first"
+                    )
             block = special.expit((_log_odds(there) + _log_odds(back)) / 2)
             a, b = np.nonzero(block > LEAST)
             ends.append(np.stack([a + starts[i], b + starts[j]], axis=1))
             values.append(block[a, b])
     called = tuple(map(str, different.tolist())) if names is None else tuple(names)
     return Candidates(sizes, np.concatenate(ends), np.concatenate(values), called), order
+
+
+def _sessions(owners: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the different sessions and the number of each unit's."""
+    if owners.dtype.kind == "f" and (owners == np.rint(owners)).all():
+        owners = owners.astype(np.int64)
+    different, first, of = np.unique(owners, return_index=True, return_inverse=True)
+    if owners.dtype.kind in "iufb":
+        return different, of.astype(np.int64)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return different[order], place[of]
 
 
 def _log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:

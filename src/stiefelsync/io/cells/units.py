@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from stiefelsync.registration.scores import candidates_of_matrix
 
 __all__ = ["Units", "from_networkx", "is_matrix", "is_unitmatch", "read_matrix", "read_unitmatch", "units_of"]
 
+TEXTS = (".csv", ".tsv", ".txt")
+DELIMITERS = ("\t", ";", ",")
 MATRICES = ("scores", "p", "probability", "probabilities", "similarity")
 SESSIONS = ("session", "sessions", "session_id", "recording", "recordings", "day", "days")
 UNITS = ("unit", "units", "unit_id", "id", "ids", "original_ids")
@@ -103,6 +105,8 @@ def read_unitmatch(path: Path) -> Units:
 
 
 def _matrix(value: Any, path: Path) -> NDArray[Any]:
+    if isinstance(value, np.ndarray) and value.ndim == 3 and value.shape[2] == 2:
+        raise FormatError(f"{path} is no matrix of scores; tracks of points are an NPZ file: tracks=, visibility=")
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub" or value.ndim != 2:
         raise FormatError(f"{path} is not a matrix of numbers")
     if value.shape[0] != value.shape[1]:
@@ -160,7 +164,7 @@ def _parts(path: Path) -> dict[str, NDArray[Any]] | None:
 
 @typed
 def read_matrix(path: Path, sessions: Path | None = None) -> Units:
-    """Read a matrix of scores: an NPZ file with `scores` and `session`, or an NPY file and one of the sessions.
+    """Read a matrix of scores: an NPZ file with `scores` and `session`, or an NPY or CSV file and one of the sessions.
 
     Parameters
     ----------
@@ -168,20 +172,44 @@ def read_matrix(path: Path, sessions: Path | None = None) -> Units:
         NPY file, or text with one session a line, that gives the session of every row of the matrix.
     """
     with guarded(path, "scores"):
+        if path.suffix.lower() in TEXTS and sessions is not None:
+            p = _table(path)
+            return units_of(p, _vector(sessions, len(p)))
         if not is_npy(path):
             parts = _parts(path)
             if parts is None:
                 raise FormatError(f"{path} holds no arrays 'scores' and 'session'")
             return units_of(_matrix(parts["p"], path), parts["session"], parts.get("ids"))
+        p = _matrix(read_npy(path), path)
         if sessions is None:
             raise FormatError(
                 f"{path} is a matrix of scores; name a file with the session of every row with sessions=",
                 setting="sessions",
             )
-        return units_of(_matrix(read_npy(path), path), _vector(sessions))
+        return units_of(p, _vector(sessions, len(p)))
 
 
-def _vector(path: Path) -> NDArray[Any]:
+def _table(path: Path) -> NDArray[np.float64]:
+    """Return a matrix of text, without names of rows and columns."""
+    with regular(path).open(encoding="utf-8-sig", newline="") as file:
+        text = lines(file, path)
+        start = next(text, "")
+        delimiter = next((mark for mark in DELIMITERS if mark in start), ",")
+        rows = list[NDArray[np.float64]]()
+        for number, row in enumerate(csv.reader(chain([start], text), delimiter=delimiter, strict=True), 1):
+            try:
+                rows.append(np.array([real(cell) for cell in row]))
+            except ValueError:
+                raise FormatError(
+                    f"{path}, line {number}: a matrix of scores holds numbers, without names of rows and columns"
+                ) from None
+            if len(row) != len(rows[0]) or number > len(row):
+                raise FormatError(f"{path}, line {number}: {len(row)} numbers in this row; the matrix is not square")
+    return np.asarray(_matrix(np.array(rows), path), dtype=np.float64)
+
+
+def _vector(path: Path, n: int) -> NDArray[Any]:
+    """Return the sessions of n rows; one line more is a header."""
     if not path.is_file():
         raise InputError(f"{path} does not exist")
     if is_npy(path):
@@ -192,10 +220,14 @@ def _vector(path: Path) -> NDArray[Any]:
     with regular(path).open(encoding="utf-8-sig") as file:
         words = [line.strip().rstrip(",") for line in lines(file, path)]
     words = [word for word in words if word]
-    try:
-        return np.array([int(word) for word in words])
-    except ValueError:
-        return np.array(words)
+    if len(words) == n + 1:
+        words = words[1:]
+    for kind in (int, float):
+        try:
+            return np.array([kind(word) for word in words])
+        except ValueError:
+            continue
+    return np.array(words)
 
 
 @typed
