@@ -429,13 +429,14 @@ def hot_journal(setting: Setting, times: int, rng: random.Random) -> Counter[str
         shutil.copy(setting.database, live)
         ready, done = os.pipe()
 
-        def work(done: int = done, rows: int = rng.randint(1, 6)) -> None:
+        def work(done: int = done, rows: int = rng.randint(1, 15)) -> None:
             with contextlib.closing(sqlite3.connect(live, isolation_level=None)) as other:
                 other.execute("PRAGMA journal_mode = DELETE")
                 other.execute("PRAGMA cache_size = 1")  # pages are written before the change is complete
                 other.execute("BEGIN IMMEDIATE")
                 for table in ("matches", "two_view_geometries"):
-                    other.execute(f"UPDATE {table} SET data = zeroblob(length(data)) WHERE rowid % ? = 0", (rows,))
+                    some = f"SELECT rowid FROM {table} ORDER BY rowid LIMIT ?"
+                    other.execute(f"UPDATE {table} SET data = zeroblob(length(data)) WHERE rowid IN ({some})", (rows,))
                 os.write(done, b".")
                 time.sleep(LONGEST)
 

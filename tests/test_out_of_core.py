@@ -153,6 +153,31 @@ clean_out_of_core(sys.argv[1], sys.argv[2], checkpoint=sys.argv[3])
     assert not (tmp_path / "kept").exists()
 
 
+def test_a_run_killed_while_it_removes_its_checkpoints(tmp_path):
+    """A dataset of which half was gone was refused for good: "cannot be read in parts"."""
+    io.write(PROBLEM, tmp_path / "a.csv")
+    clean_out_of_core(tmp_path / "a.csv", tmp_path / "whole.csv")
+    program = """
+import os, shutil, sys
+from pathlib import Path
+from stiefelsync.out_of_core import clean_out_of_core
+remove = shutil.rmtree
+def killed(path, **options):
+    for file in Path(path).rglob("objects.parquet"):
+        file.unlink()
+        os._exit(9)
+    remove(path, **options)
+shutil.rmtree = killed
+clean_out_of_core(sys.argv[1], sys.argv[2], checkpoint=sys.argv[3])
+"""
+    command = [sys.executable, "-c", program, *(str(tmp_path / name) for name in ("a.csv", "b.csv", "kept"))]
+    assert subprocess.run(command).returncode == 9
+    assert (tmp_path / "kept").exists()
+    clean_out_of_core(tmp_path / "a.csv", tmp_path / "b.csv", checkpoint=tmp_path / "kept", force=True)
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not (tmp_path / "kept").exists()
+
+
 def test_memory_that_is_not_enough_is_refused_before_it_is_used(tmp_path):
     io.write(PROBLEM, tmp_path / "a.csv")
     with pytest.raises(InputError, match="the largest group takes the need to about"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -235,8 +234,10 @@ def _claimed(folder: Path, source: Path, options: Mapping[str, Any]) -> Iterator
 def _forget(folder: Path) -> None:
     """Remove the checkpoints of a finished run; the folder stays if it holds anything else."""
     forget(folder / _PARTS)
-    if (folder / _PACKED).exists():
-        shutil.rmtree(folder / _PACKED)
+    # It must not be found half removed if this process is killed now.
+    with staging(folder) as gone:
+        if (folder / _PACKED).exists():
+            (folder / _PACKED).rename(gone / _PACKED)
     (folder / _ABOUT).unlink()
     sweep(folder)  # what killed runs were about to write
     if not any(folder.iterdir()):
