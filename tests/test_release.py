@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,10 +19,35 @@ ROOT = Path(__file__).parents[1]
 def test_the_version_is_the_same_everywhere():
     version = stiefelsync.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    assert f'{{% set version = "{version}" %}}' in recipe
+    assert f"version = {{{version}}}," in (ROOT / "README.md").read_text(encoding="utf-8")
     dated = re.findall(
         r"^## \[?(\d+\.\d+\.\d+(?:rc\d+)?)\]? – (\d{4}-\d{2}-\d{2})$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
     )
     assert dated[0][0] == version
+
+
+def test_the_recipe_takes_the_checksum_of_a_release(tmp_path):
+    fill = ROOT / "packaging" / "conda" / "fill.py"
+    sdist = tmp_path / f"stiefelsync-{stiefelsync.__version__}.tar.gz"
+    sdist.write_bytes(b"files")
+    done = subprocess.run([sys.executable, str(fill), str(sdist)], capture_output=True, text=True, check=True)
+    assert f"sha256: {hashlib.sha256(b'files').hexdigest()}\n" in done.stdout
+    other = sdist.rename(tmp_path / "stiefelsync-0.1.tar.gz")
+    done = subprocess.run([sys.executable, str(fill), str(other)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "names another version" in done.stderr
+
+
+def test_the_two_commands_name_what_there_is():
+    readme, script = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "run.py"))
+    verbs = re.findall(r"^python run\.py (\w+)$", readme, re.MULTILINE)
+    assert verbs == ["demo", "test"]
+    assert all(f'verb == "{verb}"' in script for verb in verbs)
+    assert "python3 run.py test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    refused = subprocess.run([sys.executable, str(ROOT / "run.py"), "dance"], capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr) == (1, "no verb 'dance': demo or test\n")
 
 
 def test_conda_asks_for_what_pip_does():
