@@ -334,7 +334,7 @@ def _mutants(record: Record) -> Grid:
     for table in record["mutants"].tables[:1]:
         for row in table.rows:
             rows.append([row[0], row[4], row[5], row[6].replace("**", "")])
-    return Grid(["room", "changes run", "equivalent", "noticed, of the others"], rows)
+    return Grid(["package", "changes run", "equivalent", "noticed, of the others"], rows)
 
 
 def _mutants_claim(record: Record) -> str:
@@ -516,11 +516,11 @@ PAGES = [
         claim=_mutants_claim,
         table=_mutants,
         plot=_mutants_plot,
-        alt="Share of small changes that the tests notice, by room of the numerical core.",
+        alt="Share of small changes that the tests notice, by package of the numerical core.",
         measured=(
             "`make mutants` changes the numerical core in one small place at a time (a sign, a "
             "comparison, a constant, a "
-            "statement left out) and runs the tests of that room that execute the changed "
+            "statement left out) and runs the tests of that package that execute the changed "
             "statement. 5 % of the possible "
             "changes of every module are drawn. Changes that alter nothing but speed were sorted "
             "out by reading, with the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -143,8 +144,8 @@ def test_a_terminal_that_is_not_utf_8(tmp_path, encoding):
 
     told = call("sync", source, "-o", tmp_path / "o.npz", "--method", "union-find")
     assert "p.npz -> " in told
-    assert "2 -> 2: 2 kept" in told
-    assert "Draw a random synchronisation problem" in call("synth", "--help")
+    assert re.search(r"matches +2 -> 2", told)
+    assert "Draw a random problem" in call("synth", "--help")
     accents = tmp_path / "→é.npz"
     source.rename(accents)
     assert json.loads(call("inspect", accents, "--json"))["input"] == str(accents)

@@ -53,7 +53,7 @@ def run(
         list[Path],
         typer.Argument(
             metavar="INPUT...",
-            help="File with matches; - is standard input. Of several the means are told.",
+            help="File with matches (- is standard input). For several files means are printed.",
             callback=keep_all,
             show_default=False,
         ),
@@ -62,8 +62,8 @@ def run(
         str | None,
         typer.Option(
             "--methods",
-            help=f"Names with commas between; options follow a colon: NAME:OPTION=VALUE. By default "
-            f"{', '.join(USUAL)}; tracks in place of the first two where the universe is too large for them.",
+            help=f"Names separated by commas; options follow a colon: NAME:OPTION=VALUE. By default "
+            f"{', '.join(USUAL)}; tracks instead of the first two if the universe is too large for them.",
         ),
     ] = None,
     truth: Annotated[
@@ -72,7 +72,7 @@ def run(
     universe: Universe = "auto",
     format: Format = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file, too.")] = None,
-    latex: Annotated[Path | None, typer.Option("--latex", help="Write it as a table of LaTeX, too.")] = None,
+    latex: Annotated[Path | None, typer.Option("--latex", help="Write the table in LaTeX, too.")] = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", help="Picture to draw, means with their standard deviations: .png, .pdf or .svg."),
@@ -85,7 +85,7 @@ def run(
     json: Json = False,
     seed: Seed = 0,
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", min=1, help="Run with so many seeds, from --seed on.")
+        int, typer.Option("--seeds", metavar="N", min=1, help="Run with this many seeds, from --seed on.")
     ] = 1,
 ) -> None:
     """Run several methods on one problem or several, and print how well each did, the best first.

@@ -44,7 +44,7 @@ def run(
     format: Format = None,
     max_conflicts: Annotated[
         int | None,
-        typer.Option("--max-conflicts", metavar="N", min=0, help="Exit with code 1 when there are more conflicts."),
+        typer.Option("--max-conflicts", metavar="N", min=0, help="Exit with code 1 if there are more conflicts."),
     ] = None,
     features: Features = None,
     columns: Columns = None,
@@ -56,10 +56,10 @@ def run(
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Count what is in a file of matches and measure how consistent it is; nothing is written.
+    """Say whether synchronising a file of matches is worth while, and why; nothing is written.
 
     A conflict is a set of connected matches that holds two points of one object: it cannot be one
-    track. All there is to tell, line by line, with --verbose.
+    track. --verbose prints everything, line by line.
 
     Several inputs are sessions: they are laid over each other and their cells followed, and cycles,
     exclusivity and transitivity are told.

@@ -36,20 +36,20 @@ def run(
     answer: Annotated[
         Path,
         typer.Argument(
-            metavar="ANSWER", help="Tracks, clusters or matches of anyone, or COLMAP's sparse/0.", show_default=False
+            metavar="ANSWER", help="Anyone's tracks, clusters or matches, or COLMAP's sparse/0.", show_default=False
         ),
     ],
     of: Annotated[
         list[Path],
         typer.Option(
             "--of",
-            help="The matches that the answer was made from; or the sessions whose cells it follows, one by one.",
+            help="The matches that the answer was made from, or the sessions whose cells it follows, one option each.",
             show_default=False,
         ),
     ],
     against: Annotated[Path | None, typer.Option("--against", help="Another answer to compare with.")] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Web page to write: its worst tracks, which can be corrected.")
+        Path | None, typer.Option("--report", help="Web page to write, with the worst tracks, to be corrected there.")
     ] = None,
     images: Images = None,
     method: Method = None,
@@ -65,10 +65,10 @@ def run(
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Judge anyone's answer to matches by what the matches themselves say; no truth is needed.
+    """Judge anyone's answer by the matches it was made from; no truth is needed.
 
     What it puts together and should not, what it misses, and its worst tracks; beside our own
-    answer or another (--against). All there is to tell, line by line, with --verbose. Nothing but
+    answer or another (--against). --verbose prints everything, line by line. Nothing but
     the page is written. Of cells or units over days, the sessions take the place of the matches:
     --of mouse/day01 --of mouse/day02.
 

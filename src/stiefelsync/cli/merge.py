@@ -40,7 +40,7 @@ def run(
     add: Add = None,
     constraints: Annotated[
         list[Path],
-        typer.Option("--constraints", metavar="FILE", help="Points that must be one and points that cannot."),
+        typer.Option("--constraints", metavar="FILE", help="Points that must, or cannot, be the same."),
     ] = [],  # noqa: B006  typer copies it
     columns: Columns = None,
     duplicates: Duplicates = None,

@@ -23,13 +23,13 @@ __all__ = [
 
 Input = Annotated[
     Path,
-    typer.Argument(metavar="INPUT", help="File with matches; - is standard input.", callback=keep, show_default=False),
+    typer.Argument(metavar="INPUT", help="File with matches (- is standard input).", callback=keep, show_default=False),
 ]
 Inputs = Annotated[
     list[Path],
     typer.Argument(
         metavar="INPUT...",
-        help="File with matches, - is standard input; or the cells of several sessions, to follow these: "
+        help="File with matches (- is standard input); or several sessions whose cells to follow: "
         "suite2p folders, CaImAn results, footprints; or one folder of UnitMatch.",
         callback=keep_all,
         show_default=False,
@@ -40,7 +40,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help=f"Format of the input; told from its content by default. One of {', '.join(io.FORMATS)}.",
+        help=f"Format of the input, recognised by its content unless given: one of {', '.join(io.FORMATS)}.",
         autocompletion=lambda: list(io.FORMATS),
     ),
 ]
@@ -49,44 +49,43 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="NAME",
-        help="Format of the output, one of the same; told from its ending by default. "
-        f"Of sessions: {', '.join(io.cells.TABLES)}.",
+        help="Format of the output, by default that of its ending; the same names. "
+        f"For sessions: {', '.join(io.cells.TABLES)}.",
         autocompletion=lambda: [*io.FORMATS, *io.cells.TABLES],
     ),
 ]
 Like = Annotated[
     Path | None,
-    typer.Option(
-        "--like", help="File to write a changed copy of, for formats that are written so; the input by default."
-    ),
+    typer.Option("--like", help="File of which to write a changed copy, by default the input (COLMAP, hloc, OpenSfM)."),
 ]
 Add = Annotated[
     bool | None,
     typer.Option(
-        "--add/--no-add", help="Also write matches that the original does not have; by default as usual for the format."
+        "--add/--no-add",
+        help="Whether to write matches that the original does not have; by default as usual for the format.",
     ),
 ]
 Certificate = Annotated[
     bool,
-    typer.Option("--certificate", help="Also say how far the answer is from the best one at most; this may take long."),
+    typer.Option(
+        "--certificate", help="Also print how far at most the answer is from the best one; this may take long."
+    ),
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but errors, warnings and what --json asks for.")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all there is to tell, line by line.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace outputs that are there already.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors, warnings and what --json asks for.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print everything, line by line.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all random numbers.")]
 Unused = Annotated[
     int,
-    typer.Option("--seed", metavar="N", min=0, help="Taken by every verb; this one draws nothing at random."),
+    typer.Option("--seed", metavar="N", min=0, help="Accepted by every verb; this one draws nothing at random."),
 ]
 Method = Annotated[
     str | None,
     typer.Option(
         "--method",
         metavar="NAME",
-        help=f"One of those listed by: stiefelsync methods; by default {DEFAULT}, or {BY_POSITIONS} for photographs.",
+        help=f"A method that stiefelsync methods lists; by default {DEFAULT}, or {BY_POSITIONS} for photographs.",
         autocompletion=lambda: list(METHODS),
     ),
 ]
@@ -95,10 +94,12 @@ Universe = Annotated[
     typer.Option(
         "--universe",
         metavar="N",
-        help="Size of the universe, at most the number of points, or auto to estimate it.",
+        help="Number of distinct points, or auto to estimate it.",
     ),
 ]
-Features = Annotated[Path | None, typer.Option("--features", help="hloc: the file of features the matches belong to.")]
+Features = Annotated[
+    Path | None, typer.Option("--features", help="hloc: the file of features that the matches belong to.")
+]
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -110,19 +111,19 @@ Duplicates = Annotated[
     typer.Option(
         "--duplicates",
         metavar="yes|no|NAMES",
-        help="Scored pairs: whether sources may hold a thing twice, or which; by default those with pairs inside.",
+        help="Scored pairs: yes, no, or which sources may hold a thing twice; by default those with pairs inside.",
     ),
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", metavar="P", help="Scored pairs: ignore those that are less probable."),
+    typer.Option("--threshold", metavar="P", help="Scored pairs: ignore less probable ones."),
 ]
 Memory = Annotated[
     str | None,
     typer.Option(
         "--memory",
         metavar="SIZE",
-        help="Find tracks in parts, of what needs more memory than there is, within so much: 400MB, 2GB.",
+        help="Find tracks in parts, within this much memory: 400MB, 2GB.",
     ),
 ]
 Checkpoint = Annotated[
@@ -130,7 +131,7 @@ Checkpoint = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Find tracks in parts, and keep what is done in this folder: the same command goes on after a kill.",
+        help="Find tracks in parts and keep these in this folder: after a kill the same command goes on.",
     ),
 ]
 Images = Annotated[Path | None, typer.Option("--images", help="Folder of the photographs, for the report.")]

@@ -27,7 +27,7 @@ def run(
     output: Annotated[Path, typer.Option("--output", help="Folder for records, figures and index.html.")] = Path(
         "reproduction"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="A small honest version, in minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A smaller version that takes minutes.")] = False,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes to run on.")] = 1,
     seeds: Annotated[
         int | None,
@@ -38,7 +38,7 @@ def run(
         bool, typer.Option("--photographs/--no-photographs", help="Draw match lines over the photographs.")
     ] = True,
     download: Annotated[
-        bool, typer.Option("--download", help="Fetch the house sequence first, once, if it is not on this machine.")
+        bool, typer.Option("--download", help="Fetch the house sequence first, if it is not on this machine.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,

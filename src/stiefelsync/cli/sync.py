@@ -71,40 +71,44 @@ def run(
     features: Features = None,
     before_verification: Annotated[
         bool,
-        typer.Option("--before-verification", help="COLMAP: clean the raw matches; pycolmap, if there, verifies them."),
+        typer.Option(
+            "--before-verification", help="COLMAP: clean the raw matches and, if pycolmap is installed, verify them."
+        ),
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="COLMAP: let pycolmap verify what is left, and keep only what passes.")
+        bool, typer.Option("--verify", help="COLMAP: have pycolmap verify what is left, and keep only what passes.")
     ] = False,
     pairs: Annotated[
         Path | None,
-        typer.Option("--pairs", help="Scores of pairs by somebody else: CSV file, image_a,image_b,score (0 to 1)."),
+        typer.Option(
+            "--pairs", help="Scores of pairs of images from elsewhere: CSV file, image_a,image_b,score (0 to 1)."
+        ),
     ] = None,
     drop_images: Annotated[
         list[str],
-        typer.Option("--drop-images", metavar="NAME", help="Image whose matches do not count; may be repeated."),
+        typer.Option("--drop-images", metavar="NAME", help="Image whose matches to ignore; may be repeated."),
     ] = [],  # noqa: B006  typer copies it
     drop_pairs: Annotated[
         Path | None,
-        typer.Option("--drop-pairs", help="File of pairs whose matches do not count: two names on every line."),
+        typer.Option("--drop-pairs", help="File of pairs whose matches to ignore: two names on each line."),
     ] = None,
     keep_tracks: Annotated[
         int | None,
-        typer.Option("--keep-tracks", metavar="N", min=1, help="Keep only so many tracks, the longest and surest."),
+        typer.Option("--keep-tracks", metavar="N", min=1, help="Keep only this many tracks, the longest and surest."),
     ] = None,
     columns: Columns = None,
     duplicates: Duplicates = None,
     threshold: Threshold = None,
     option: Options = [],  # noqa: B006  typer copies it
     start: Annotated[
-        Path | None, typer.Option("--start", help="Earlier answer (.npz or .dataset) whose tracks to go on from.")
+        Path | None, typer.Option("--start", help="Earlier answer (.npz or .dataset) to go on from.")
     ] = None,
     constraints: Annotated[
         list[Path],
         typer.Option(
             "--constraints",
             metavar="FILE",
-            help="Points that must be one and points that cannot: CSV file, as report pages save it; may be repeated.",
+            help="Points that must, or cannot, be the same: CSV file, as report pages save it; may be repeated.",
         ),
     ] = [],  # noqa: B006  typer copies it
     workers: Annotated[
@@ -113,7 +117,9 @@ def run(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="Find tracks on the workers of the Dask scheduler there."),
+        typer.Option(
+            "--scheduler", metavar="ADDRESS", help="Find tracks on the workers of the Dask scheduler at this address."
+        ),
     ] = None,
     memory: Memory = None,
     checkpoint: Checkpoint = None,
@@ -127,7 +133,7 @@ def run(
     """Make the matches of a file consistent and write them to another file.
 
     Matches that contradict the others are removed, matches that follow from others are added. The
-    input is not changed. How the answer came about is told with --verbose.
+    input is not changed. --verbose tells how the answer came about.
 
     Several inputs are sessions whose cells are followed, one folder of UnitMatch is units; what is
     written is a table.

@@ -30,7 +30,7 @@ def run(
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
-    """Draw a random synchronisation problem and write it, with its true answer where the format has room for it.
+    """Draw a random problem and write it, with its true answer if the format can hold it.
 
     Example: stiefelsync synth problem.npz --objects 40 --error 0.6 --seed 1
     """
