@@ -107,7 +107,10 @@ def measure(shape: str, seed: int, methods: list[str]) -> list[Line]:
         referee = partial(judge_followed, followed=followed, rng=seed)
     else:
         problem, truth = SHAPES[shape](rng=seed)
-        ours = synchronise(problem, rng=seed)
+        try:
+            ours = synchronise(problem, rng=seed)
+        except StiefelSyncError as error:
+            return [Line(shape, seed, "all", status=f"refused: {error}")]
         referee = partial(judge, matchings=problem, ours=ours, rng=seed)
     for method in methods:
         if method == "clear" and problem.n_points > MOST_POINTS:

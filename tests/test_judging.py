@@ -14,6 +14,8 @@ from stiefelsync import Matchings, datasets, io, judge, judging, score, synchron
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.judging import judge_files, pairing_of, summary, told
 from stiefelsync.matching.records import Records
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import log_likelihood
 from stiefelsync.sync.plausible import Plausible
 
 
@@ -128,6 +130,62 @@ def test_labels_with_two_points_of_an_object(knowing):
     # Points 0 and 1 are of one object: 2 + 2 + 1 pairs of different ones, of which those with point 1 are wrong.
     assert (found.pairs, found.conflicts, found.tracks) == (5, 1, 1)
     assert found.wrong.value == pytest.approx(2 / 5)
+
+
+def test_everything_in_one_track_costs_no_more_than_its_points(knowing):
+    """All pairs of 60,000 points are 1.8 billion; an answer that puts them all together is judged, too."""
+    n = 20_000
+    problem = Matchings.from_labels(np.tile(np.arange(n), 3), [n] * 3)
+    knowing(np.tile(np.arange(n), 3))
+    found = judge(np.zeros(3 * n, dtype=int), problem, against=np.tile(np.arange(n), 3))
+    assert found.pairs == 3 * n * n
+    assert found.wrong.value == pytest.approx(1 - 1 / n)
+    assert found.missing.value == 0
+    assert (found.tracks, found.conflicts, found.points_in_tracks) == (1, 1, 3 * n)
+    assert found.against.both == 3 * n
+    assert (found.against.only_first, found.against.only_second) == (3 * n * n - 3 * n, 0)
+    (worst,) = found.worst
+    assert worst.silent == 3 * n * n - 3 * n
+    assert len(worst.evidence) < 200
+
+
+def test_points_of_one_object_alone_are_no_track(knowing):
+    problem = Matchings.from_labels([0, 1, 0, 1], [2, 2])
+    knowing(np.array([0, 1, 0, 1]))
+    found = judge(np.array([5, 5, 7, -1]), problem)
+    assert (found.pairs, found.tracks, found.conflicts) == (0, 0, 0)
+
+
+def test_tracks_too_long_to_look_at_are_not_on_the_page(tmp_path):
+    problem, truth = datasets.synthetic(30, 6, 0.8, 0.5, rng=1)
+    given = np.where(truth < 20, 0, truth)  # dozens of points in one track
+    found = judge(given, problem)
+    page = judging._page(found, problem, given, {"of": tmp_path / "m.npz", "answer": tmp_path / "a.npz"}, None)
+    assert "Tracks in conflict are shown by the matches that agree with them." in page
+    assert "1 track of too many points" in page
+    assert page.count("of its pairs likely wrong") == len(found.worst) - 1
+
+
+def test_the_likelihood_is_that_of_the_model():
+    problem, truth = datasets.synthetic(20, 12, 0.8, 0.3, rng=4)
+    ours = synchronise(problem)
+    swapped = np.where(problem.point_objects < 4, (truth + 1) % 20, truth)
+    found, worse = (judge(labels, problem, ours=ours) for labels in (truth, swapped))
+    table = MatchTable.of(problem, 20)
+    assert found.log_likelihood == pytest.approx(log_likelihood(table, truth))
+    assert found.own_log_likelihood == pytest.approx(log_likelihood(table, ours.labels))
+    assert worse.log_likelihood < found.log_likelihood - 100
+    assert told(worse)["likelihood"] == f"{worse.log_likelihood - worse.own_log_likelihood:,.1f} nats beside ours"
+    # A point that is alone under a label of its own is alone.
+    alone = truth.copy()
+    alone[:3] = -1
+    named = alone.copy()
+    named[:3] = [40, 41, 42]
+    first, second = (judge(labels, problem, ours=ours).log_likelihood for labels in (alone, named))
+    assert first == pytest.approx(second)
+    # Matches that contradict themselves are no labelling.
+    assert judge(problem, problem, ours=ours).log_likelihood is None
+    assert "likelihood" not in told(judge(problem, problem, ours=ours))
 
 
 def test_records_are_told_by_source_and_id(knowing):

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,13 @@ from stiefelsync.matching.metrics import cycle_error
 from stiefelsync.matching.union import together
 from stiefelsync.registration.confidence import Kind, confidences
 from stiefelsync.registration.judgement import transitivity
-from stiefelsync.report.corrections import Checked
+from stiefelsync.report.corrections import LONGEST, MAX_POINTS, Checked
 from stiefelsync.report.page import check_page, render
 from stiefelsync.stiefel.checks import generator
-from stiefelsync.sync.choose import choose_method
+from stiefelsync.sync.choose import MAX_DENSE_ENTRIES, choose_method
 from stiefelsync.sync.constraints import owners
+from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.likelihood.model import log_likelihood
 from stiefelsync.sync.method import Callback
 from stiefelsync.sync.plausible import Plausible, around, plausible
 from stiefelsync.sync.result import Synchronisation
@@ -58,10 +61,25 @@ WORST = 20
 """Tracks that are told as the worst."""
 UNTOLD = "; but no cycle of objects was compared, so that no match can contradict others: do not rely on these shares"
 """Where matches tell nothing of their errors."""
+PARTS = 6
+"""Parts of a track whose sizes are told."""
 TOLD = 5
 """Places where two answers differ that are told."""
 INTERVAL = 0.05, 0.95
 """Between these shares of the plausible labellings an interval lies."""
+
+
+def _sizes(parts: Sequence[int]) -> str:
+    """Return the numbers of points of parts, the largest first.
+
+    Examples
+    --------
+    >>> _sizes([0, 1, 1, 2]), _sizes(range(30))
+    ('2 + 1 + 1', '1 + 1 + 1 + 1 + 1 + 1 + … (30 parts)')
+    """
+    sizes = sorted(np.bincount(parts).tolist(), reverse=True)
+    shown = " + ".join(map(str, sizes[:PARTS]))
+    return shown if len(sizes) <= PARTS else f"{shown} + … ({len(sizes)} parts)"
 
 
 @dataclass(frozen=True)
@@ -106,8 +124,7 @@ class SuspectTrack:
     @property
     def evidence(self) -> str:
         """What speaks against it, in a phrase."""
-        sizes = sorted(np.bincount(self.parts).tolist(), reverse=True)
-        falls = f"; likely parts {' + '.join(map(str, sizes))}" if len(sizes) > 1 else ""
+        falls = f"; likely parts {_sizes(self.parts)}" if len(set(self.parts)) > 1 else ""
         return (
             f"{100 * self.wrong:.0f} % of its pairs likely wrong; {counted(self.inside, 'match')} inside,"
             f" {self.silent} missing, {self.outside} leading out{falls}"
@@ -137,7 +154,7 @@ class Dispute:
     @property
     def evidence(self) -> str:
         """Who groups how, and whom the matches support."""
-        one, two = (" + ".join(map(str, sorted(np.bincount(x).tolist())[::-1])) for x in (self.first, self.second))
+        one, two = _sizes(self.first), _sizes(self.second)
         return f"{len(self.points)} points, here {one}, there {two}; here is right with probability {self.support:.2f}"
 
 
@@ -186,7 +203,8 @@ class Verdict:
     exclusivity
         Share of the tracks that do not.
     transitivity
-        Share of the paths of two matches of the answer whose ends it puts together, too.
+        Share of the paths of two matches of the answer between three objects whose ends it puts
+        together, too.
     cycle_error
         Of the answer's own matches; 0 if they are consistent.
     wrong
@@ -249,32 +267,47 @@ class Pairing:
     Attributes
     ----------
     group : (m,) int64
-        Group of every point, each with at most one point of an object.
+        Group of every point. It puts all points of a group together, but for two of one owner.
     further : (n, 2) int64
         Pairs of points that are put together although their groups are not.
+    owner : (m,) int64
+        Of every point: its object, or the source of records.
     """
 
     group: Ints
     further: Ints
+    owner: Ints
+
+    @cached_property
+    def rivals(self) -> bool:
+        """Whether a group has two points of one owner."""
+        return len(np.unique(_joint(self.group, self.owner))) < len(self.group)
 
     @property
+    def whole(self) -> bool:
+        """Whether it is a table of tracks, and so consistent."""
+        return not len(self.further) and not self.rivals
+
+    @cached_property
     def count(self) -> int:
         """How many pairs it puts together."""
-        n = np.bincount(self.group)
-        return int((n * (n - 1) // 2).sum()) + len(self.further)
+        return self._within(self.group) + len(self.further)
 
     def common(self, labels: Ints) -> int:
         """Return how many of them a labelling, (m,) without -1, puts together, too.
 
         Examples
         --------
-        >>> Pairing(np.array([0, 0, 0, 1]), np.array([[0, 3]])).common(np.array([0, 0, 1, 0]))
-        2
+        >>> pairing = Pairing(np.array([0, 0, 0, 1]), np.array([[0, 3]]), np.array([0, 1, 1, 2]))
+        >>> pairing.count, pairing.common(np.array([0, 0, 1, 0])), pairing.common(np.array([1, 0, 0, 0]))
+        (3, 2, 0)
         """
-        width = int(labels.max(initial=-1)) + 1
-        n = np.unique(self.group * width + labels, return_counts=True)[1]
         a, b = labels[self.further].T
-        return int((n * (n - 1) // 2).sum()) + int(np.count_nonzero(a == b))
+        return self._within(_joint(self.group, labels)) + int(np.count_nonzero(a == b))
+
+    def _within(self, parts: Ints) -> int:
+        """Return how many pairs of different owners lie in one part, (m,), each a part of a group."""
+        return _pairs(parts) - (_pairs(_joint(parts, self.owner)) if self.rivals else 0)
 
 
 @typed
@@ -324,7 +357,7 @@ def judge(
     elif not np.array_equal(ours.input.sizes, matchings.sizes):
         raise InputError("our own answer is to other matches than those given")
     drawn = plausible(ours, rng=generator(rng))
-    return _verdict(first, second, matchings, ours.labels, ours.method, drawn, rng)
+    return _verdict(first, second, matchings, ours.labels, ours.method, drawn, rng, modelled=True)
 
 
 def _verdict(
@@ -335,15 +368,20 @@ def _verdict(
     method: str,
     drawn: Plausible,
     rng: np.random.Generator | int | None,
+    *,
+    modelled: bool,
 ) -> Verdict:
-    """Judge an answer by labellings that may be true; `labels` are our own answer, by a method."""
-    own = Pairing(_alone(labels), np.empty((0, 2), dtype=np.int64))
+    """Judge an answer by labellings that may be true; `labels` are our own answer, by a method.
+
+    `modelled` says whether the model of `accurate` is one of these matches.
+    """
+    own = Pairing(_alone(labels), np.empty((0, 2), dtype=np.int64), owners(problem))
     tracks = _tracks(first)
     size = np.bincount(tracks)
     clashing = conflicts(problem, tracks).count
     scores, own_scores = _scores(first, drawn), _scores(own, drawn)
     many = int((size > 1).sum())
-    whole = not len(first.further)
+    likelihoods = _log_likelihoods(problem, first.group, own.group) if modelled else None
     return Verdict(
         objects=problem.n_objects,
         points=problem.n_points,
@@ -352,19 +390,41 @@ def _verdict(
         pairs=first.count,
         conflicts=clashing,
         exclusivity=1 - clashing / many if many else 1.0,
-        transitivity=1.0 if whole else transitivity(_matches(first, problem)),
-        cycle_error=0.0 if whole else float(cycle_error(_matches(first, problem), rng=rng)),
+        transitivity=transitivity(_matches(first, problem)) if len(first.further) else 1.0,
+        cycle_error=float(cycle_error(_matches(first, problem), rng=rng)) if len(first.further) else 0.0,
         wrong=_estimate(1 - scores[:, 0], drawn.weight),
         missing=_estimate(1 - scores[:, 1], drawn.weight),
         fscore=_estimate(scores[:, 2], drawn.weight),
         own_fscore=_estimate(own_scores[:, 2], drawn.weight),
         method=method,
-        log_likelihood=drawn.log_likelihood(first.group) if whole else None,
-        own_log_likelihood=drawn.log_likelihood(own.group),
+        log_likelihood=likelihoods[0] if first.whole and likelihoods else None,
+        own_log_likelihood=likelihoods[1] if likelihoods else None,
         basis=drawn.basis + (UNTOLD if _without_cycles(problem) else ""),
         worst=_worst(tracks, problem, drawn),
         against=None if second is None else _rivalry(first, second, problem=problem, drawn=drawn),
     )
+
+
+def _log_likelihoods(problem: Matchings, *groupings: Ints) -> list[float] | None:
+    """Return the log-likelihood of groupings of all points, (m,) each; None where its arrays are out of reach.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2])
+    >>> right, wrong = _log_likelihoods(problem, np.array([0, 1, 0, 1, 0, 1]), np.array([0, 1, 1, 0, 0, 1]))
+    >>> right > wrong
+    True
+    """
+    tracks = []
+    for group in groupings:
+        shared = np.bincount(group) > 1
+        # A group of one point is no track.
+        tracks.append(np.where(shared, np.cumsum(shared) - 1, -1)[group])
+    most = max(int(problem.sizes.max(initial=1)), *(int(labels.max(initial=-1)) + 1 for labels in tracks))
+    if problem.n_objects * max(problem.n_objects, most) > MAX_DENSE_ENTRIES:
+        return None
+    table = MatchTable.of(problem, most)
+    return [log_likelihood(table, labels) for labels in tracks]
 
 
 def _without_cycles(problem: Matchings) -> bool:
@@ -390,6 +450,7 @@ def pairing_of(answer: ArrayLike | Matchings | Synchronisation, problem: Matchin
     >>> pairing_of(Matchings.from_endpoints([[0, 2], [1, 3], [2, 3]], [2, 1, 1]), problem).further.tolist()
     [[0, 2], [1, 3], [2, 3]]
     """
+    owner = owners(problem)
     if isinstance(answer, Synchronisation):
         answer = answer.labels if answer.consistent else answer.matchings()
     if isinstance(answer, Matchings):
@@ -400,31 +461,26 @@ def pairing_of(answer: ArrayLike | Matchings | Synchronisation, problem: Matchin
         # What contradicts itself is no track; what it says is its matches.
         inside = bad[group]
         further = given.endpoints[inside[given.endpoints[:, 0]]]
-        return Pairing(_alone(np.where(inside, -1, group)), further)
+        return Pairing(_alone(np.where(inside, -1, group)), further, owner)
     labels = np.asarray(answer)
     if labels.shape != (problem.n_points,) or not np.issubdtype(labels.dtype, np.integer):
         raise InputError(
             f"an answer is one whole number per point, shape ({problem.n_points},), or matches; "
             f"got {labels.dtype} of shape {labels.shape}"
         )
-    group = _alone(labels.astype(np.int64))
-    return _without_rivals(group, owners(problem))
+    return Pairing(_apart(_alone(labels.astype(np.int64)), owner), np.empty((0, 2), dtype=np.int64), owner)
 
 
-def _without_rivals(group: Ints, owner: Ints) -> Pairing:
-    """Return the pairs of different owners that groups put together; groups with two points of one are taken apart."""
-    order = np.lexsort((owner, group))
-    twice = np.flatnonzero((group[order][1:] == group[order][:-1]) & (owner[order][1:] == owner[order][:-1]))
-    bad = np.unique(group[order[twice]])
-    if not len(bad):
-        return Pairing(group, np.empty((0, 2), dtype=np.int64))
-    found = []
-    for name in bad.tolist():
-        members = np.flatnonzero(group == name)
-        one, two = np.triu_indices(len(members), 1)
-        apart = owner[members[one]] != owner[members[two]]
-        found.append(np.stack([members[one[apart]], members[two[apart]]], axis=1))
-    return Pairing(_alone(np.where(np.isin(group, bad), -1, group)), np.concatenate(found))
+def _apart(group: Ints, owner: Ints) -> Ints:
+    """Return groups in which points are alone whose group has no other owner.
+
+    Examples
+    --------
+    >>> _apart(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])).tolist()
+    [0, 1, 2, 2]
+    """
+    held = np.unique(np.stack([group, owner], axis=1), axis=0)[:, 0]
+    return _alone(np.where(np.bincount(held)[group] > 1, group, -1))
 
 
 def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
@@ -483,8 +539,19 @@ def _tracks(pairing: Pairing) -> Ints:
     return numbered(connected(n, pairing.group[pairing.further])[pairing.group])
 
 
+def _joint(one: Ints, two: Ints) -> Ints:
+    """Return the number of every pair of numbers that are 0 or more; (m,)."""
+    return np.asarray(np.unique(one * (int(two.max(initial=-1)) + 1) + two, return_inverse=True)[1], dtype=np.int64)
+
+
+def _pairs(parts: Ints) -> int:
+    """Return how many pairs of points lie in one part."""
+    n = np.bincount(parts)
+    return int((n * (n - 1) // 2).sum())
+
+
 def _matches(pairing: Pairing, problem: Matchings) -> Matchings:
-    """Return all pairs as matches."""
+    """Return what a pairing without rivals says as matches."""
     inside = Matchings.from_labels(pairing.group, problem.sizes).endpoints
     ends = np.concatenate([inside, pairing.further])
     return Matchings.from_endpoints(ends, problem.sizes, one_to_many="repair")
@@ -512,10 +579,7 @@ def _estimate(values: NDArray[np.float64], weight: NDArray[np.float64]) -> Estim
 
 def _rivalry(first: Pairing, second: Pairing, *, problem: Matchings, drawn: Plausible) -> Rivalry:
     """Compare two answers pair by pair and as a whole."""
-    both = Pairing(
-        numbered(np.unique(first.group * (int(second.group.max()) + 1) + second.group, return_inverse=True)[1]),
-        _shared_further(first, second),
-    )
+    both = Pairing(_joint(first.group, second.group), _shared_further(first, second), first.owner)
     counts = np.array([one.count for one in (first, second, both)])
     right = np.array([[one.common(labels) for one in (first, second, both)] for labels in drawn.labels])
     only = [counts[0] - counts[2], counts[1] - counts[2], counts[2]]
@@ -613,12 +677,17 @@ def _worst(tracks: Ints, problem: Matchings, drawn: Plausible) -> tuple[SuspectT
 
 
 def _compared(owner: NDArray[Any], problem: Matchings) -> int:
-    """Return how many pairs of points have objects that were matched with each other at all."""
-    k = problem.n_objects
-    known = problem.pair_objects.astype(np.int64) @ np.array([k, 1])
-    one, two = np.triu_indices(len(owner), 1)
-    low, high = np.minimum(owner[one], owner[two]), np.maximum(owner[one], owner[two])
-    return int(np.isin(low.astype(np.int64) * k + high, known).sum())
+    """Return how many pairs of points have objects that were matched with each other at all.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 2])
+    >>> _compared(np.array([0, 1, 2, 2]), problem)
+    3
+    """
+    held = np.bincount(owner, minlength=problem.n_objects).astype(np.int64)
+    i, j = problem.pair_objects.T
+    return int(held[i] @ held[j])
 
 
 def _parts(points: Ints, drawn: Plausible) -> tuple[int, ...]:
@@ -771,7 +840,7 @@ def judge_followed(
     drawn = around(part.labels, sure, "how probable every place of our own table is", generator(rng))
     first, second = (None if one is None else pairing_of(one, problem) for one in (answer, against))
     assert first is not None
-    return _verdict(first, second, problem, part.labels, followed.method, drawn, rng)
+    return _verdict(first, second, problem, part.labels, followed.method, drawn, rng, modelled=False)
 
 
 def _page(
@@ -780,19 +849,29 @@ def _page(
     """Return the page about a verdict: the usual one about what an answer changed, its worst tracks to be corrected."""
     pairing = pairing_of(answer, problem)
     after: Ints | Matchings = pairing.group
-    if len(pairing.further):
+    notes = [summary(verdict)[:1].upper() + summary(verdict)[1:] + "."]
+    if pairing.rivals:
+        after = problem.keep(problem.agreeing(pairing.group))
+        notes.append("Tracks in conflict are shown by the matches that agree with them.")
+    elif len(pairing.further):
         after = _matches(pairing, problem)
-    suspects = [
-        Checked(tuple(int(problem.offsets[i]) + p for i, p in one.points), None, one.evidence) for one in verdict.worst
-    ]
+    listed, room = [], MAX_POINTS
+    for one in verdict.worst:
+        if len(one.points) <= min(LONGEST, room):
+            room -= len(one.points)
+            points = tuple(int(problem.offsets[i]) + p for i, p in one.points)
+            listed.append(Checked(points, None, one.evidence))
+    if len(listed) < len(verdict.worst):
+        left_out = counted(len(verdict.worst) - len(listed), "track")
+        notes.append(f"Of the worst tracks {left_out} of too many points to be looked at one by one are not listed.")
     of = paths["of"]
     target = of.with_name(f"{of.stem}-corrected{of.suffix}")
     words = ["stiefelsync", "sync", str(of), "-o", str(target), "--constraints", "corrections.csv"]
     return render(
         difference(problem, after), images=images, title=f"Judgement of {paths['answer'].name}",
-        notes=[summary(verdict)[:1].upper() + summary(verdict)[1:] + "."],
+        notes=notes,
         more_facts=[(name.capitalize(), text) for name, text in told(verdict).items()],
-        suspects=suspects, command=shlex.join(words),
+        suspects=listed, command=shlex.join(words),
     )  # fmt: skip
 
 

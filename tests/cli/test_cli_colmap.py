@@ -22,7 +22,8 @@ def test_sceaux(run, document, data_dir, tmp_path):
     assert not told["added_written"]
     after = document("inspect", clean, "--max-conflicts", 0)
     assert after["matches"] == told["matches_after"]
-    assert (found["worth"][:3], after["worth"][:3]) == ("yes", "no:")
+    assert found["worth"].startswith("yes")
+    assert after["worth"].startswith(("no", "hardly"))
     more = document("sync", database, "-o", clean, "--force", "--option", "merge_px=10")
     merged = document("inspect", clean)
     assert more["matches_before"] == found["matches"]

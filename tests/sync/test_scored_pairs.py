@@ -93,7 +93,7 @@ def test_scores_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "kind", "message"), [
     ("", FormatError, "is empty"),
-    ("a,b,c\n", FormatError, "the first line"),
+    ("a,b,c\n", FormatError, "the first line of a file of scores is image_a,image_b,score"),
     ("image_a,image_b,score\n", FormatError, "holds no scores"),
     ("image_a,image_b,score\na.jpg,b.jpg\n", FormatError, "line 2: 2 columns where 3 are expected"),
     ("image_a,image_b,score\na.jpg,d.jpg,1\n", InputError, "there is no image 'd.jpg'"),

@@ -42,10 +42,6 @@ class Plausible:
     weight: NDArray[np.float64]
     basis: str
 
-    def log_likelihood(self, labels: Ints) -> float | None:
-        """Return the logarithm of how likely a labelling, (m,), makes the matches, up to a constant, where known."""
-        return None
-
 
 def plausible(ours: Synchronisation, *, rng: np.random.Generator, draws: int = DRAWS) -> Plausible:
     """Draw labellings that explain the matches of a problem about as well as our answer to it.
