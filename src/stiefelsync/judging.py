@@ -883,7 +883,7 @@ def summary(verdict: Verdict) -> str:
     >>> from stiefelsync import datasets
     >>> problem, truth = datasets.synthetic(12, 8, observed=0.9, error=0.2, rng=0)
     >>> summary(judge(truth, problem)).split(" of ")[0]
-    'about 1.4 %'
+    'about 0.0 %'
     """
     own = verdict.own_fscore.value - verdict.fscore.value
     beside = "about as good as ours" if abs(own) < 0.01 else ("worse than ours" if own > 0 else "better than ours")
