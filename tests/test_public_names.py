@@ -48,7 +48,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "subspace": "auto", "rotation": "polar", "p": 3, "sense": "max", "tol": 1e-5, "max_iter": 200, "rng": 0,
     },
     "rotate": {"p": 3, "tol": 1e-4, "max_iter": 50},
-    "synchronise": {"universe": "auto", "method": "accurate", "rng": 0},
+    "synchronise": {"universe": "auto", "rng": 0},
     "clean": {"universe": "auto", "rng": 0},
     "compare": {"universe": "auto", "rng": 0},
     "cycle_error": {"rng": 0},
