@@ -91,6 +91,10 @@ def test_sources_before_ids():
     assert problem.sizes.tolist() == [1, 1, 1]
     with pytest.raises(InputError, match="the id 'a-__-1' has no source before '/'"):
         Matchings.from_table(table, prefix="/")
+    table["id_r"][1] = "c"
+    with pytest.raises(InputError, match="the id 'c' has no source before '-__-'") as caught:
+        Matchings.from_table(table, prefix="-__-")
+    assert caught.value.match == 1
 
 
 def test_a_pair_listed_twice_counts_once_with_its_highest_score():

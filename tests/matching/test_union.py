@@ -86,6 +86,14 @@ def test_records_are_told_by_source_and_id(clean: bool):
     assert found.n_objects == (2 if clean else 6)
 
 
+def test_records_of_a_clean_source_that_are_matched_are_refused():
+    one = Matchings.from_labels([0, 0, 0], [1, 1, 1]).with_records(
+        Records(("p", "q"), np.array([0, 0, 1]), np.array(["1", "2", "1"]), np.array([True, True]))
+    )
+    with pytest.raises(InputError, match="2 matches would join points of one object"):
+        union([one, one])
+
+
 def test_what_shares_nothing_is_refused(scene: Matchings):
     with pytest.raises(InputError, match="input 2 shares no image, object or record"):
         union([scene[[0, 1]], scene[[4, 5]]])
