@@ -157,7 +157,8 @@ def _mentions(path: Path, *marks: bytes) -> bool:
     with path.open("rb") as file:
         end = b""
         while block := file.read(2**20):
-            if any(mark in end + block for mark in marks):
+            # A single byte is looked for much faster, and without the last one there is no mark.
+            if any(mark[-1:] in block and mark in end + block for mark in marks):
                 return True
             end = block[-1:]
     return False
@@ -214,15 +215,17 @@ def _take(columns: dict[str, Any], table: Table) -> bool:
             texts = chunks[0].dictionary.to_pylist() if chunks else []
             places = [table.texts.setdefault(t.strip() if name == "track" else t, len(table.texts)) for t in texts]
             codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
-            table.columns[name] = np.array(places, dtype=np.int32)[np.concatenate([np.empty(0, np.int32), *codes])]
+            joined = np.concatenate(codes or [np.empty(0, np.int32)])
+            unchanged = places == list(range(len(places))) and joined.dtype == np.int32
+            table.columns[name] = joined if unchanged else np.array(places, dtype=np.int32)[joined]
             continue
         if column.null_count and name not in UNKNOWN:
             return False
         values = column.to_numpy()
         if name in POINT:
-            if len(values) and (int(values.min()) < 0 or int(values.max()) >= 2**31):
+            if len(values) and (int(values.min()) < 0 or (values.itemsize > 4 and int(values.max()) >= 2**31)):
                 return False
-            table.columns[name] = values.astype(np.int32)
+            table.columns[name] = values.astype(np.int32, copy=False)
         else:
             values = values.astype(np.float64, copy=False)
             if name == "weight" and not (np.isfinite(values) & (values > 0)).all():

@@ -291,8 +291,8 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, nam
     k = len(sizes)
     if not len(objects):
         return
-    outside = (objects < 0) | (objects >= k)
-    if outside.any():
+    if objects.min() < 0 or objects.max() >= k:
+        outside = (objects < 0) | (objects >= k)
         raise InputError(
             f"unknown object {int(objects[outside][0])}; there are {counted(k, 'object')}, numbered from 0",
             int(outside.any(axis=1).argmax()),
@@ -304,6 +304,8 @@ def _check_range(objects: NDArray[Any], points: NDArray[Any], sizes: Int32s, nam
             f"pair ({i}, {i}) matches {describe(i, names)} with itself; only pairs of different objects are allowed",
             int(same.argmax()),
         )
+    if points.min() >= 0 and points.max() < sizes.min():  # whatever their objects are
+        return
     outside = (points < 0) | (points >= sizes[objects])
     if outside.any():
         i, a = int(objects[outside][0]), int(points[outside][0])

@@ -191,18 +191,21 @@ def read_quickly(path: Path, found: Header, wanted: Sequence[str], kinds: Mappin
     Parameters
     ----------
     kinds
-        "text", for few different texts, and "whole", for whole numbers, by name; others are float64.
+        "text", for few different texts, and "whole", for whole numbers below 2³¹, by name; others are float64. The
+        file has no quotation marks.
     """
     try:
         pa, _ = _arrow()
     except MissingExtraError:
         return None
-    types = {"text": pa.dictionary(pa.int32(), pa.string()), "whole": pa.int64(), "": pa.float64()}
-    read = read_typed(path, found, {name: types[kinds.get(name, "")] for name in wanted}, empty=False)
+    types = {"text": pa.dictionary(pa.int32(), pa.string()), "whole": pa.int32(), "": pa.float64()}
+    read = read_typed(path, found, {name: types[kinds.get(name, "")] for name in wanted}, empty=False, quotes=False)
     return None if read is None or any(column.null_count for column in read.values()) else read
 
 
-def read_typed(path: Path, found: Header, kinds: Mapping[str, Any], *, empty: bool = True) -> dict[str, Any] | None:
+def read_typed(
+    path: Path, found: Header, kinds: Mapping[str, Any], *, empty: bool = True, quotes: bool | None = None
+) -> dict[str, Any] | None:
     """Return columns of text in the types of Arrow that are given, None if Arrow does not understand every row.
 
     Parameters
@@ -211,12 +214,16 @@ def read_typed(path: Path, found: Header, kinds: Mapping[str, Any], *, empty: bo
         By name of the column; a cell without anything is a null.
     empty
         Whether that holds for text, too, or it is a text of no letters.
+    quotes
+        Whether there are quotation marks in the file; it is looked through when None.
     """
     pa, _ = _arrow()
     from pyarrow import csv as quick
 
     reading = quick.ReadOptions(skip_rows=found.line, column_names=list(_numbered(found.names)))
-    parsing = quick.ParseOptions(delimiter=found.delimiter, newlines_in_values=_has_quotes(path))
+    parsing = quick.ParseOptions(
+        delimiter=found.delimiter, newlines_in_values=_has_quotes(path) if quotes is None else quotes
+    )
     place = dict(zip(found.names, _numbered(found.names), strict=True))
     converting = quick.ConvertOptions(
         column_types={place[name]: kind for name, kind in kinds.items()},
