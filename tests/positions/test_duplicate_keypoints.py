@@ -56,6 +56,13 @@ def test_near_points_are_merged_only_where_matches_connect_them() -> None:
     assert stands_for(problem, 0.5) == list(range(7))
 
 
+def test_an_object_of_two_points_that_are_one() -> None:
+    problem = Matchings.from_pairs(
+        {(0, 1): [[0, 0]], (1, 2): [[0, 0]], (0, 2): [[1, 0]]}, [2, 1, 1], coordinates=np.zeros((4, 2))
+    )
+    assert stands_for(problem, 1.0) == [0, 0, 2, 3]
+
+
 def test_the_distance_is_a_number_of_pixels() -> None:
     placed = Matchings.from_pairs({(0, 1): [[0, 0]]}, [1, 1], coordinates=np.zeros((2, 2)))
     for distance in (-1.0, float("nan"), float("inf")):
