@@ -43,7 +43,7 @@ exclude_patterns = [
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline", "substitution"]
-myst_substitutions = {"version": version}
+myst_substitutions = {"version": f"{{bdg-primary}}`version {version}`"}
 myst_heading_anchors = 3
 autosummary_generate = True
 templates_path = ["_templates"]
@@ -81,6 +81,7 @@ html_sidebars = {page: [] for page in ("index", "start", "architecture", "change
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
