@@ -119,6 +119,7 @@ def _herz_plot(record: Record, axes: Any) -> None:
     dots(axes, [row[0] for row in table.rows], {"fscore": [float(row[3]) for row in table.rows]}, "fscore")
 
 
+SHORT = {"ratio95": "ratio .95", "rewired20": "20 % rewired"}
 EPIPOLAR = ("tracks", "accurate", "quickmatch", "kruskal", "matchfame", "union-find")
 
 
@@ -132,7 +133,7 @@ def _epipolar(record: Record) -> Grid:
         ("fountain", "ratio95"),
         ("fountain", "rewired20"),
     ):
-        head.append(f"{scene}, {database}")
+        head.append(f"{scene}, {SHORT[database]}")
         for row in rows:
             name = "*input*" if row[0] == "input" else row[0]
             found = next(r for r in table.rows if r[0] == scene and r[1] == database and r[2].split(":")[0] == name)

@@ -72,7 +72,7 @@ def test_every_sentence_is_true(name: str, run: Any, document: Any, data_dir: Pa
     assert conflicts(left).count == synced["conflicts_after"] == 0
     removed = problem.n_matches - left.n_matches
     assert line(said, "result") == (
-        f"consistent: {removed:,} matches ({100 * removed / problem.n_matches:.1f} %) had to go"
+        f"consistent: {removed:,} matches ({100 * removed / problem.n_matches:.1f} %) removed"
     )
     assert numbers(line(said, "matches")) == [problem.n_matches, left.n_matches]
     full = line(said, "in full")

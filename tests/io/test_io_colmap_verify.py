@@ -141,7 +141,7 @@ def test_rows_without_geometry_are_told(database: Path, tmp_path: Path) -> None:
 
 def test_verified_matches_can_stay_for_the_global_mapper(database: Path, tmp_path: Path) -> None:
     (said,) = clean(database, tmp_path / "clean.db", method="tracks").advice
-    assert "global one hardly change, for which the matches can stay as they are" in said
+    assert "hardly change; for that one the matches can stay as they are" in said
     for options, told in (
         ({"source": "two_view_geometries"}, [said]),
         ({"source": "matches"}, []),

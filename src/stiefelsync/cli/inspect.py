@@ -145,6 +145,6 @@ def _doubts(found: Inspection) -> dict[str, str]:
         lines["doubtful"] = (
             f"{percent(found.alone_share)} of the matches move unlike their neighbours, "
             f"{percent(found.doubtful_share)} more contradict the others or are doubtful; "
-            f"so are {counted(found.hopeless_pairs, 'whole pair')}"
+            f"{counted(found.hopeless_pairs, 'pair')} doubted as a whole"
         )
     return lines

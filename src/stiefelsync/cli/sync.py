@@ -220,7 +220,7 @@ def _in_parts(input: Path, output: Path, *, json: bool, quiet: bool, seed: int, 
         removed = found.n_matches - found.kept
         share = f" ({percent(removed / found.n_matches)})" if removed else ""
         lines = {
-            "result": f"consistent: {counted(removed, 'match')}{share} had to go",
+            "result": f"consistent: {counted(removed, 'match')}{share} removed",
             "matches": f"{number(found.n_matches)} → {number(found.kept + done.added)}: {number(found.kept)} kept, "
             f"{number(removed)} removed, {number(done.added)} added",
             "tracks": number(found.n_tracks),
@@ -314,11 +314,11 @@ def _verdict(done: Cleaned) -> str:
     counts = done.counts
     share = percent(counts.removed / counts.before) if counts.before else "none"
     if not counts.removed:
-        gone = "no match had to go"
+        gone = "no match removed"
     elif counts.removed == counts.before:
-        gone = "all matches had to go"
+        gone = "all matches removed"
     else:
-        gone = f"{counted(counts.removed, 'match')} ({share}) had to go"
+        gone = f"{counted(counts.removed, 'match')} ({share}) removed"
     if not done.result.consistent:
         return f"not cycle-consistent, as method {done.result.method} leaves matches: {gone}"
     if counts.conflicts_after:

@@ -77,7 +77,7 @@ def advice(path: Path, options: Mapping[str, Any]) -> list[str]:
             )
     if rows and not (said or "verify" in options or options.get("refine") or options.get("source") == "matches"):
         said.append(
-            "What cleaning gains is for COLMAP's incremental mapper: since every pair is verified, the cameras of its"
-            " global one hardly change, for which the matches can stay as they are."
+            "Cleaning is for COLMAP's incremental mapper. As every pair is verified, the cameras of the global mapper"
+            " hardly change; for that one the matches can stay as they are."
         )
     return said

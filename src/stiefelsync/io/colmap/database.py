@@ -254,7 +254,7 @@ def next_command(
     if program == "pycolmap":
         verify = f"pycolmap.geometric_verification({str(path)!r}); " if first else ""
         mapper = f"pycolmap.incremental_mapping({str(path)!r}, {str(images)!r}, 'sparse')"
-        return f"mkdir -p sparse && python -c {shlex.quote(f'import pycolmap; {verify}{mapper}')}"
+        return f"mkdir -p sparse && python -c {_quoted(f'import pycolmap; {verify}{mapper}')}"
     database, folder = shlex.quote(str(path)), shlex.quote(str(images))
     mapper = f"colmap mapper --database_path {database} --image_path {folder} --output_path sparse"
     verify = f"colmap geometric_verifier --database_path {database} && " if first else ""
@@ -304,3 +304,8 @@ COLMAP = register(
         advice=advice,
     )
 )
+
+
+def _quoted(program: str) -> str:
+    """Return a program for the shell, in double quotes where nothing in it means something there."""
+    return f'"{program}"' if not set(program) & set('"$`\\!') else shlex.quote(program)
