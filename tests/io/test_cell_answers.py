@@ -47,6 +47,19 @@ def test_what_each_program_would_have_is_what_was_written(week, tmp_path: Path, 
     assert verdict.conflicts == 0
 
 
+@pytest.mark.parametrize("name", ["cells", "places"])
+def test_tables_that_went_through_pandas_are_what_they_were(week, tmp_path: Path, name: str):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    _, followed, _ = week
+    write_table(followed.table, tmp_path / "a.csv", name)
+    write_table(followed.table, tmp_path / "a.parquet", name)
+    pandas.read_csv(tmp_path / "a.csv").to_csv(tmp_path / "b.csv")  # numbers as 5.0, and a column without a name
+    pandas.read_parquet(tmp_path / "a.parquet").to_parquet(tmp_path / "b.parquet")
+    for file in ("a.parquet", "b.csv", "b.parquet"):
+        assert same(read_cells(tmp_path / file, followed.table), followed.parts[0].labels)
+
+
 def test_the_file_that_cellreg_itself_writes(week, tmp_path: Path):
     """Version 7.3, which is HDF5 with its axes reversed."""
     h5py = pytest.importorskip("h5py", reason="CellReg's files are HDF5")

@@ -18,6 +18,7 @@ from stiefelsync.io.cells.cellreg import is_mat, is_newer
 from stiefelsync.io.cells.objects import read_npy
 from stiefelsync.io.hdf5 import opened
 from stiefelsync.io.limits import guarded, lines, regular, whole
+from stiefelsync.io.tables.files import PARQUET, contents, read_arrow
 from stiefelsync.registration.table import CellTable
 
 __all__ = ["read_cells"]
@@ -28,7 +29,7 @@ Place = tuple[Any, int, Any]
 
 KINDS = (
     "CellReg's cell_registered_struct (MAT), CaImAn's assignments (NPY), Track2p's suite2p_indices (CSV), ROICaT's"
-    " labels (JSON), a table session,unit,UID, or a table of this package (CSV)"
+    " labels (JSON), a table session,unit,UID, or a table of this package (CSV, Parquet)"
 )
 
 
@@ -84,11 +85,14 @@ def _reader(path: Path) -> Reader:
         return _caiman
     if start.lstrip()[:1] == b"{":
         return _roicat
-    first = start.decode("utf-8-sig", "replace").splitlines()[0].strip() if start else ""
-    names = [cell.strip().lower() for cell in first.split(",")]
+    if start[:4] == PARQUET:
+        first, names = "", [name.strip().lower() for name in contents(path).names] or [""]
+    else:
+        first = start.decode("utf-8-sig", "replace").splitlines()[0].strip() if start else ""
+        names = [cell.strip().lower() for cell in first.split(",")]
     if {"session", "unit", "uid"} <= set(names) or {"session", "roi", "cell"} <= set(names):
         return _long
-    if names[0] == "cell":
+    if "cell" in names[:2]:  # pandas may have put its index before it
         return _wide
     if ";" in first:
         return _track2p
@@ -146,6 +150,11 @@ def _roicat(path: Path, table: CellTable) -> tuple[Iterable[Place], bool]:
 
 
 def _rows(path: Path, delimiter: str) -> list[list[str]]:
+    """Return the header and the rows of a table as text, empty where a cell is."""
+    if head(path, 4) == PARQUET:
+        columns = read_arrow(path, contents(path).names)
+        cells = [["" if value is None else str(value) for value in of.to_pylist()] for of in columns.values()]
+        return [list(columns), *map(list, zip(*cells, strict=True))]
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             return [row for row in csv.reader(lines(file, path), delimiter=delimiter, strict=True) if row]
@@ -173,13 +182,28 @@ def _sessions(names: Iterable[str], path: Path, table: CellTable) -> dict[str, i
     return place
 
 
+def _own(cell: str) -> str:
+    """Return what a detection is called; programs write whole numbers as 5.0 where others of the column are missing.
+
+    Examples
+    --------
+    >>> _own("5.0"), _own(" u7.0"), _own("nan")
+    ('5', 'u7.0', '')
+    """
+    cell = cell.strip()
+    whole_number, mark, zeros = cell.partition(".")
+    if mark and whole_number.isdecimal() and not zeros.strip("0"):
+        return whole_number
+    return "" if cell.lower() in ("nan", "<na>") else cell
+
+
 def _wide(path: Path, table: CellTable) -> tuple[Iterable[Place], bool]:
     header, *rows = _rows(path, ",")
-    own = [c for c, name in enumerate(header) if name not in ("cell", "confidence", "plane")]
+    own = [c for c, name in enumerate(header) if name not in ("", "cell", "confidence", "plane")]
     place = _sessions([header[c] for c in own], path, table)
     if any(len(row) != len(header) for row in rows):
         raise FormatError(f"{path} has rows that do not fit its header")
-    return ((n, place[header[c]], row[c]) for n, row in enumerate(rows) for c in own if row[c].strip()), False
+    return ((n, place[header[c]], called) for n, row in enumerate(rows) for c in own if (called := _own(row[c]))), False
 
 
 def _long(path: Path, table: CellTable) -> tuple[Iterable[Place], bool]:
@@ -189,4 +213,4 @@ def _long(path: Path, table: CellTable) -> tuple[Iterable[Place], bool]:
         raise FormatError(f"{path} has rows that do not fit its header")
     cell, detection = ("uid", "unit") if "uid" in at else ("cell", "roi")
     place = _sessions([row[at["session"]] for row in rows], path, table)
-    return ((row[at[cell]], place[row[at["session"]]], row[at[detection]].strip()) for row in rows), False
+    return ((_own(row[at[cell]]), place[row[at["session"]]], _own(row[at[detection]])) for row in rows), False
