@@ -227,7 +227,7 @@ def test_better_answers_are_told_from_worse_ones():
     [
         ([0, 1], "an answer is one whole number per point, shape (4,), or matches; got int64 of shape (2,)"),
         ([0.5] * 4, "an answer is one whole number per point, shape (4,), or matches; got float64 of shape (4,)"),
-        (Matchings.from_labels([0, 0], [1, 1], names=["a", "z"]), "which those before do not know"),
+        (Matchings.from_labels([0, 0], [1, 1], names=["a", "z"]), "which the matches do not know"),
     ],
 )
 def test_answers_to_something_else(answer, said: str):
@@ -304,6 +304,50 @@ def test_answers_of_every_format(tmp_path, name: str, knowing):
     found = judge_files(tmp_path / FORMATS[name], tmp_path / "of.npz")
     assert found.wrong == judge(answer, named).wrong
     assert found.pairs == judge(answer, named).pairs
+
+
+OPENSFM_ROWS = """OPENSFM_TRACKS_VERSION_v2
+a\t0\t0\t0.1\t0.1\t0.004\t0\t0\t0\t-1\t-1
+a\t0\t1\t0.2\t0.1\t0.004\t0\t0\t0\t-1\t-1
+b\t0\t0\t0.1\t0.1\t0.004\t0\t0\t0\t-1\t-1
+c\t7\t9\t0.1\t0.1\t0.004\t0\t0\t0\t-1\t-1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tracks.csv", "track,object,point\n0,a,0\n0,a,1\n0,b,0\n7,c,9\n"),
+        ("tracks.tsv", OPENSFM_ROWS),
+    ],
+)
+def test_tracks_with_two_points_of_an_object_are_judged(tmp_path, knowing, name: str, text: str):
+    """Most programs write such; points that were never matched, and that the matches so do not know, are left out."""
+    problem = Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2], names=["a", "b", "c"])
+    io.write(problem, tmp_path / "of.npz")
+    (tmp_path / name).write_text(text)
+    knowing(np.array([0, 1, 0, 1, 0, 1]))
+    found = judge_files(tmp_path / name, tmp_path / "of.npz", report=tmp_path / "page.html")
+    assert (found.tracks, found.conflicts, found.pairs) == (1, 1, 2)
+    assert found.wrong.value == 0.5
+    assert found.missing.value == pytest.approx(5 / 6)
+    assert "in conflict" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["track,object,point\n", "object_a,point_a,object_b,point_b\n"])
+def test_an_answer_that_says_nothing(tmp_path, knowing, text: str):
+    problem = Matchings.from_labels([0, 1, 0, 1, 0, 1], [2, 2, 2], names=["a", "b", "c"])
+    io.write(problem, tmp_path / "of.npz")
+    (tmp_path / "none.csv").write_text(text)
+    knowing(np.array([0, 1, 0, 1, 0, 1]))
+    found = judge_files(tmp_path / "none.csv", tmp_path / "of.npz", report=tmp_path / "page.html")
+    assert (found.pairs, found.tracks, found.wrong.value, found.missing.value) == (0, 0, 0, 1)
+
+
+def test_answers_about_more_objects_than_the_matches():
+    problem = Matchings.from_labels([0, 0, 0], [1, 1, 1])
+    with pytest.raises(InputError, match="the answer is about 4 objects, and the matches about 3"):
+        judge(Matchings.from_labels([0, 0, 0, 0], [1] * 4), problem)
 
 
 def test_answers_that_number_points_differently(knowing):

@@ -17,12 +17,13 @@ from stiefelsync._border import typed
 from stiefelsync._html import facts
 from stiefelsync.errors import InputError, counted, unknown_name
 from stiefelsync.following import OPTIONS, Followed, follow, is_followed
+from stiefelsync.io.base import Format
 from stiefelsync.io.cells.answers import read_cells
 from stiefelsync.io.colmap.reconstruction import is_reconstruction, read_reconstruction
 from stiefelsync.io.dispatch import as_path, read, reader_of
 from stiefelsync.io.files import check_outputs, replacing
 from stiefelsync.io.route import share
-from stiefelsync.matching.difference import difference, places
+from stiefelsync.matching.difference import difference
 from stiefelsync.matching.graph import components, conflicts, connected, numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.matching.metrics import cycle_error
@@ -484,45 +485,60 @@ def _apart(group: Ints, owner: Ints) -> Ints:
 
 
 def _on_points_of(answer: Matchings, problem: Matchings) -> Matchings:
-    """Return the matches of an answer among the points of a problem.
-
-    Records are told by source and id, other points by object and number. Those that the problem
-    does not have are left out, since nothing is known of them.
-    """
-    if answer.records is None or problem.records is None:
-        if answer.names == problem.names and np.array_equal(answer.sizes, problem.sizes) and answer.coordinates is None:
-            return answer
-        return _by_object(answer, problem)
-    number = {key: p for p, key in enumerate(problem.records.named())}
-    place = np.array([number.get(key, -1) for key in answer.records.named()], dtype=np.int64)
-    ends = place[answer.endpoints]
+    """Return the matches of an answer among the points of a problem; those of points it does not have are left out."""
+    ends = _places(answer, problem)[answer.endpoints]
     ends = ends[(ends >= 0).all(axis=1)]
     # Pairs inside a source that is an object here say nothing that this problem could hold.
-    return Matchings.from_endpoints(
-        ends[problem.point_objects[ends[:, 0]] != problem.point_objects[ends[:, 1]]],
-        problem.sizes, one_to_many="repair",
-    )  # fmt: skip
+    apart = problem.point_objects[ends[:, 0]] != problem.point_objects[ends[:, 1]]
+    return Matchings.from_endpoints(ends[apart], problem.sizes, one_to_many="repair")
 
 
-def _by_object(answer: Matchings, problem: Matchings) -> Matchings:
-    """Return the matches of an answer among the points of a problem, whose objects are told by name or number.
+def _places(answer: Matchings, problem: Matchings) -> Ints:
+    """Return which point of a problem every point of an answer is, -1 for one that it does not have.
 
-    Points are told by number, or by position where both have positions and numbers differ; those
-    that the problem does not have are left out.
+    Records are told by source and id. Other objects are told by name or number, and their points by
+    number, or by position where both have positions and numbers differ.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 0], [2, 1], names=["a", "b"])
+    >>> _places(Matchings.from_labels([0, 0, 1], [1, 2], names=["b", "a"]), problem).tolist()
+    [2, 0, 1]
     """
-    where = places(problem, answer)
+    if answer.records is not None and problem.records is not None:
+        number = {key: p for p, key in enumerate(problem.records.named())}
+        return np.array([number.get(key, -1) for key in answer.records.named()], dtype=np.int64)
+    if not answer.n_points:
+        return np.empty(0, dtype=np.int64)
+    objects = _objects(answer, problem)
     within = np.arange(answer.n_points) - answer.offsets[answer.point_objects]
     if answer.coordinates is not None and problem.coordinates is not None:
         xy, known_xy = (np.asarray(one.coordinates, dtype=np.float64) for one in (answer, problem))
-        for i, there in enumerate(where.tolist()):
+        for i, there in enumerate(objects.tolist()):
             own, known = (
                 slice(int(one.offsets[o]), int(one.offsets[o + 1])) for one, o in ((answer, i), (problem, there))
             )
             called = there if problem.names is None else problem.names[there]
             within[own] = together(known_xy[known], xy[own], called)[0]
-    held = within < problem.sizes[where[answer.point_objects]]
-    ends = (problem.offsets[where[answer.point_objects]] + within)[answer.endpoints]
-    return Matchings.from_endpoints(ends[held[answer.endpoints].all(axis=1)], problem.sizes)
+    there = objects[answer.point_objects]
+    return np.asarray(np.where(within < problem.sizes[there], problem.offsets[there] + within, -1), dtype=np.int64)
+
+
+def _objects(answer: Matchings, problem: Matchings) -> Ints:
+    """Return which object of a problem every object of an answer is."""
+    if answer.names is None or problem.names is None:
+        if answer.n_objects > problem.n_objects:
+            has = counted(answer.n_objects, "object")
+            raise InputError(f"the answer is about {has}, and the matches about {problem.n_objects}")
+        return np.arange(answer.n_objects)
+    number = {name: i for i, name in enumerate(problem.names)}
+    for name in answer.names:
+        if name not in number:
+            raise InputError(
+                f"the answer is about {name!r}, which the matches do not know; only an answer to these matches can be"
+                " judged by them"
+            )
+    return np.array([number[name] for name in answer.names], dtype=np.int64)
 
 
 def _alone(labels: Ints) -> Ints:
@@ -768,8 +784,10 @@ def judge_files(
         if name not in models
     }
     given = share(options, **{name: known.read_options for name, known in readers.items()})
-    read_from: dict[str, Any] = {name: read(paths[name], known.name, **given[name]) for name, known in readers.items()}
-    problem: Matchings = read_from.pop("of")
+    problem: Matchings = read(paths["of"], readers["of"].name, **given["of"])
+    read_from: dict[str, Any] = {
+        name: _read_answer(paths[name], known, problem, given[name]) for name, known in readers.items() if name != "of"
+    }
     read_from |= {name: read_reconstruction(path, problem) for name, path in models.items()}
     photographs = readers["of"].photographs
     choice = choose_method(problem, "auto", method, {}, photographs=photographs)
@@ -780,6 +798,18 @@ def judge_files(
         with replacing(page, force=force) as temporary:
             temporary.write_bytes(text.encode("utf-8", "replace"))  # names may hold bytes that are not UTF-8
     return found
+
+
+def _read_answer(path: Path, reader: Format, problem: Matchings, options: Mapping[str, Any]) -> Matchings | Ints:
+    """Return the answer in a file: the labels of the points of a problem where it holds tracks, or else matches."""
+    found = None if reader.read_answer is None else reader.read_answer(path, **options)
+    if found is None:
+        return read(path, reader.name, **options)
+    tracks, points = found
+    place = _places(points, problem)
+    labels = np.full(problem.n_points, -1, dtype=np.int64)
+    labels[place[place >= 0]] = tracks[place >= 0]
+    return labels
 
 
 def _judge_cells(

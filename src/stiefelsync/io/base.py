@@ -176,6 +176,9 @@ class Format:
         Raises :class:`InputError` where what two files give when read as usual cannot be compared.
     advice
         ``advice(path, options)``: sentences on how a file is best dealt with, beside what these options do already.
+    read_answer
+        ``read_answer(path, **options) -> (labels, points)``: the track of every point, which may have two points of one
+        object; None where a file holds no tracks. Only of formats whose files may hold such.
     read_options, write_options
         Names of the options reading and writing take, beside the common ones.
     """
@@ -200,6 +203,7 @@ class Format:
     next_command: Callable[[Path, Written | None, Path | None], str | None] | None = None
     check_comparable: Callable[[Path, Path], None] | None = None
     advice: Callable[[Path, Mapping[str, Any]], list[str]] | None = None
+    read_answer: Callable[..., tuple[NDArray[np.int64], Matchings] | None] | None = None
     read_options: tuple[str, ...] = field(init=False)
     write_options: tuple[str, ...] = field(init=False)
 

@@ -169,10 +169,7 @@ def read_tracks(
         Only matches of objects at most so many places apart, and of every so-manieth one: the pairs
         of all frames of a video grow with the square of its length.
     """
-    table = parse(path, TRACK)
-    if "point" not in table.columns and not {"x", "y"} <= table.columns.keys():
-        raise FormatError(f"{path} has no column 'point', which only a table with x and y may do without")
-    return points_of_tracks(table, path, sizes, origin=origin, window=window)
+    return points_of_tracks(parse(path, TRACK), path, sizes, origin=origin, window=window)
 
 
 def points_of_tracks(
@@ -182,8 +179,44 @@ def points_of_tracks(
 
     Without the column point, the points of an object are numbered in the order of their rows.
     """
+    labels, counts, names, coordinates = labels_of_tracks(table, path, sizes, origin=origin)
+    together = np.bincount(labels[labels >= 0])
+    if window is None and int((together * (together - 1) // 2).sum()) > MOST_MATCHES:
+        raise FormatError(
+            f"{path} has tracks so long that they make more than {MOST_MATCHES:,} matches; window=30 takes only those"
+            " of objects at most 30 places apart"
+        )
+    if window is not None:
+        return in_window(labels, counts, window, names=names, coordinates=coordinates)
+    return Matchings.from_labels(labels, counts, names=names, coordinates=coordinates)
+
+
+def read_answer(
+    path: Path, *, sizes: ArrayLike | None = None, origin: str | None = None, window: int | None = None
+) -> tuple[NDArray[np.int64], Matchings]:
+    """Return the track of every point of such a file, -1 for none, and its points, without matches.
+
+    Tracks of other programs may have two points of one object; `window` is about matches, and
+    changes nothing.
+    """
+    labels, counts, names, coordinates = labels_of_tracks(parse(path, TRACK), path, sizes, origin=origin, strict=False)
+    return labels, Matchings.from_pairs({}, counts, names=names, coordinates=coordinates)
+
+
+def labels_of_tracks(
+    table: Table, path: Path, sizes: ArrayLike | None, *, origin: str | None = None, strict: bool = True
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str] | None, NDArray[np.float64] | None]:
+    """Return the track of every point, -1 for none, the points of every object, names of objects and positions.
+
+    Parameters
+    ----------
+    strict
+        Whether a track must not have two points of one object.
+    """
     (objects,), names, k = _objects(table, ("object",), path)
     track = table.columns["track"]
+    if "point" not in table.columns and not {"x", "y"} <= table.columns.keys():
+        raise FormatError(f"{path} has no column 'point', which only a table with x and y may do without")
     if "point" in table.columns:
         points, half = table.columns["point"], shifted(origin) if origin is not None else 0.0
     else:
@@ -204,24 +237,16 @@ def points_of_tracks(
     place = np.append(0, np.cumsum(counts))[objects] + points
     check(_first_marked(_repeats(place)), "point {a} of {o} is listed twice; it belongs to one track only")
     tracked = track != table.texts.get("-1", -1)
-    check(
-        _first_marked(tracked & _repeats(track.astype(np.int64) * k + objects)), "track {track} has two points of {o}"
-    )
-    together = np.bincount(track[tracked]) if len(track) else track
-    if window is None and int((together * (together - 1) // 2).sum()) > MOST_MATCHES:
-        raise FormatError(
-            f"{path} has tracks so long that they make more than {MOST_MATCHES:,} matches; window=30 takes only those"
-            " of objects at most 30 places apart"
-        )
+    if strict:
+        twice = tracked & _repeats(track.astype(np.int64) * k + objects)
+        check(_first_marked(twice), "track {track} has two points of {o}")
     labels = np.full(int(counts.sum()), -1, dtype=np.int64)
     labels[place] = np.where(track == table.texts.get("-1", -1), -1, track)
     coordinates = None
     if "x" in table.columns and "y" in table.columns:
         coordinates = np.full((len(labels), 2), np.nan)
         coordinates[place] = np.stack([table.columns["x"], table.columns["y"]], axis=1) + half
-    if window is not None:
-        return in_window(labels, counts, window, names=names, coordinates=coordinates)
-    return Matchings.from_labels(labels, counts, names=names, coordinates=coordinates)
+    return labels, counts, names, coordinates
 
 
 def _numbered_in_turn(objects: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -400,5 +425,6 @@ TRACKS = register(
         loses_tracks,
         loses_plainly=_plain_tracks,
         whole=True,
+        read_answer=read_answer,
     )
 )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stiefelsync.errors import FormatError, InputError
 from stiefelsync.io.base import Content, Format, consistent_labels, follows, head, losses, names_of, register
-from stiefelsync.io.csv import points_of_tracks
+from stiefelsync.io.csv import labels_of_tracks, points_of_tracks
 from stiefelsync.io.csv_table import Table, parse_rows
 from stiefelsync.io.in_memory import from_dict
 from stiefelsync.io.limits import lines, whole
@@ -56,13 +56,30 @@ def read(
                 f"{path} holds pickled Python objects, which could run code; pass allow_pickle=True if you trust it"
             )
         return from_dict(read_pickled(path, ENDING), sizes, one_to_many=one_to_many)
+    return points_of_tracks(_table(path), path, sizes)
+
+
+def read_answer(
+    path: Path, *, one_to_many: OneToMany = "error", sizes: ArrayLike | None = None, allow_pickle: bool = False
+) -> tuple[NDArray[np.int64], Matchings] | None:
+    """Return the track of every point of `tracks.csv`, -1 for none, and its points, without matches.
+
+    Tracks may have two points of one image. None for pickled matches, which are no tracks.
+    """
+    if path.is_dir() or path.name.endswith(ENDING):
+        return None
+    labels, counts, names, coordinates = labels_of_tracks(_table(path), path, sizes, strict=False)
+    return labels, Matchings.from_pairs({}, counts, names=names, coordinates=coordinates)
+
+
+def _table(path: Path) -> Table:
+    """Return the columns of `tracks.csv`."""
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(lines(file, path), delimiter="\t", quoting=csv.QUOTE_NONE)
         version = next(reader, [""])[0].strip()
         if version != VERSION:
             raise FormatError(f"{path} begins with {version[:40]!r}; only {VERSION} is read")
-        table = parse_rows(reader, HEADER, path, Table({}, {}))
-    return points_of_tracks(table, path, sizes)
+        return parse_rows(reader, HEADER, path, Table({}, {}))
 
 
 def write(
@@ -161,5 +178,8 @@ def loses(matchings: Matchings) -> list[str]:
 
 
 OPENSFM = register(
-    Format("opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses, whole=True, copies=True)
-)
+    Format(
+        "opensfm", "OpenSfM tracks.csv (v2)", (".csv", ".tsv"), sniff, read, write, loses, whole=True, copies=True,
+        read_answer=read_answer,
+    )
+)  # fmt: skip
