@@ -17,6 +17,7 @@ INDEX = (DOCS / "evidence" / "index.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_what_its_record_gives(name: str) -> None:
     page = DOCS / "evidence" / f"{name}.md"
+    assert {run: printed.command for run, printed in read(name).items()} == dict(PAGES[name].runs)
     assert page.read_text(encoding="utf-8") == render(PAGES[name], read(name)), f"make evidence PAGE={name}"
     assert (PICTURES / f"{name}.svg").is_file()
     assert f"\n{name}\n" in INDEX

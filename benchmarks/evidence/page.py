@@ -227,7 +227,7 @@ def draw(page: Page, record: Record) -> None:
 
     PICTURES.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": page.name, "font.size": 9, "svg.fonttype": "none"}):
-        figure = Figure(figsize=(6.4, page.height), layout="constrained")
+        figure = Figure(figsize=(4.8, page.height), layout="constrained")
         page.plot(record, figure.add_subplot())
         figure.savefig(PICTURES / f"{page.name}.svg", metadata={"Date": None})
 

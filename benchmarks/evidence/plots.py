@@ -20,7 +20,7 @@ def dots(axes: Any, names: Sequence[str], series: Mapping[str, Sequence[float]],
     axes.set_xlabel(label)
     axes.grid(alpha=0.3)
     if len(series) > 1:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3, frameon=False)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False, fontsize=8)
 
 
 def curves(axes: Any, x: Sequence[float], series: Mapping[str, Sequence[float]], xlabel: str, ylabel: str) -> None:
