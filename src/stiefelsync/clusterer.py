@@ -7,13 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
+from stiefelsync._border import typed
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.matching.table import DOUBTFUL, linked_pairs
 from stiefelsync.sync.result import Synchronisation
 from stiefelsync.sync.synchronise import synchronise
 
 __all__ = ["MatchClusterer"]
+
+TOLERANCE = 1e-6  # of similarities that should be equal
 
 
 class MatchClusterer:
@@ -62,36 +66,31 @@ class MatchClusterer:
             setattr(self, name, value)
         return self
 
+    @typed
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Cluster samples.
 
         Parameters
         ----------
         X : (n, n)
-            Symmetric: how probably two samples are the same, from 0 to 1; 0 where nobody knows.
+            Symmetric: how probably two samples are the same, from 0 to 1; 0 where nobody knows. Sparse or not.
         y
             Ignored.
         groups : (n,), optional
-            Group of every sample, of any type that can be compared.
+            Group of every sample, numbers or texts or whatever else can be a key of a dict.
         """
-        similarity = np.asarray(X, dtype=np.float64)
-        if similarity.ndim != 2 or similarity.shape[0] != similarity.shape[1]:
-            raise InputError(f"similarities must form a square, got shape {similarity.shape}")
-        if not np.allclose(similarity, similarity.T):
-            raise InputError("similarities must be symmetric; their mean with the transpose would be")
-        if ((similarity < 0) | (similarity > 1)).any() or not np.isfinite(similarity).all():
-            raise InputError("similarities must be probabilities, from 0 to 1")
-        n = len(similarity)
-        group = np.zeros(n, dtype=np.int64) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        if group.shape != (n,):
-            raise InputError(f"{n} samples need as many groups, got shape {group.shape}")
+        n, a, b, similarity = _pairs(X)
+        code: dict[Any, int] = {}
+        listed = [0] * n if groups is None else list(groups)  # type: ignore[arg-type]
+        group = np.array([code.setdefault(value, len(code)) for value in listed], dtype=np.int64)
+        if len(group) != n:
+            raise InputError(f"{n} samples need as many groups, got {len(group)}")
         self.n_features_in_ = n
-        a, b = np.nonzero(np.triu(similarity, 1))
         order = np.argsort(group, kind="stable")
         place = np.empty(n, dtype=np.int64)
         place[order] = np.arange(n)
         problem = linked_pairs(
-            place[np.stack([a, b], axis=1)], similarity[a, b], group[order],
+            place[np.stack([a, b], axis=1)], similarity, group[order],
             duplicate_free=groups is not None, threshold=self.threshold if groups is not None else 0.0,
         )  # fmt: skip
         self.result_: Synchronisation | None = None
@@ -111,7 +110,36 @@ class MatchClusterer:
         """Cluster samples as :meth:`fit` does and return their labels; shape (n,)."""
         return self.fit(X, y, groups=groups).labels_
 
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of its estimators: this one takes similarities of samples, and no target."""
+        from sklearn.utils import InputTags, Tags, TargetTags  # type: ignore[import-untyped]  # it asks, and is there
+
+        return Tags(
+            estimator_type="clusterer",
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(pairwise=True, positive_only=True, sparse=True),
+        )
+
     def __repr__(self) -> str:
         default = inspect.signature(type(self)).parameters
         changed = {name: value for name, value in self.get_params().items() if value != default[name].default}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _pairs(X: Any) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """Return how many samples there are, and the pairs a < b with a similarity, (M,) each, after checking them."""
+    whole: Any = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    if whole.ndim != 2 or whole.shape[0] != whole.shape[1]:
+        raise InputError(f"similarities must form a square, got shape {whole.shape}")
+    values = whole.data if sparse.issparse(whole) else whole
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("similarities must be probabilities, from 0 to 1")
+    apart = abs(whole - whole.T)
+    if ((apart.data if sparse.issparse(whole) else apart) > TOLERANCE).any():
+        raise InputError("similarities must be symmetric; their mean with the transpose would be")
+    if sparse.issparse(whole):
+        above = sparse.triu(whole, 1).tocoo()
+        above.eliminate_zeros()
+        return whole.shape[0], above.row, above.col, above.data
+    a, b = np.nonzero(np.triu(whole, 1))
+    return whole.shape[0], a, b, whole[a, b]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from stiefelsync import Matchings, compare, datasets, inspect, score, synchronise
 from stiefelsync.clusterer import MatchClusterer
@@ -107,6 +108,46 @@ def test_scikit_learn_can_clone_it():
     base = pytest.importorskip("sklearn.base")
     cloned = base.clone(MatchClusterer(threshold=0.4, random_state=3))
     assert cloned.get_params() == {"threshold": 0.4, "method": None, "random_state": 3}
+
+
+class OfSamples(MatchClusterer):
+    """Clusters samples by how near they are: the checks of scikit-learn give samples."""
+
+    def fit(self, X, y=None, *, groups=None):
+        from sklearn.utils.validation import validate_data
+
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        features = self.n_features_in_
+        super().fit(np.exp(-((X[:, None] - X) ** 2).mean(axis=2)), y, groups=groups)
+        self.n_features_in_ = features
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = type(tags.input_tags)()
+        return tags
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_it_passes_the_checks_of_scikit_learn():
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    tags = MatchClusterer().__sklearn_tags__()
+    assert (tags.estimator_type, tags.input_tags.pairwise, tags.target_tags.required) == ("clusterer", True, False)
+    told = checks.check_estimator(OfSamples(), on_fail=None, on_skip=None)
+    assert [check["check_name"] for check in told if check["status"] == "failed"] == []
+    assert sum(check["status"] == "passed" for check in told) > 30
+
+
+def test_similarities_may_be_sparse_and_groups_of_any_type():
+    groups = ["x", ("y", 1), None, ("y", 1)]
+    whole = MatchClusterer().fit_predict(SIMILAR, groups=["x", "y", "z", "y"])
+    for given in (sparse.csr_matrix(SIMILAR), sparse.coo_array(SIMILAR)):
+        assert MatchClusterer().fit_predict(given).tolist() == MatchClusterer().fit_predict(SIMILAR).tolist()
+        assert MatchClusterer().fit_predict(given, groups=groups).tolist() == whole.tolist()
+    with pytest.raises(InputError, match="must be symmetric"):
+        MatchClusterer().fit(sparse.csr_array(np.array([[0, 0.5], [0, 0]])))
+    with pytest.raises(InputError, match="must be probabilities"):
+        MatchClusterer().fit(np.full((2, 2), np.nan))
 
 
 @pytest.mark.parametrize(
