@@ -33,10 +33,11 @@ from stiefelsync.registration.judgement import transitivity
 from stiefelsync.report.corrections import LONGEST, MAX_POINTS, Checked
 from stiefelsync.report.page import check_page, render
 from stiefelsync.stiefel.checks import generator
-from stiefelsync.sync.choose import MAX_DENSE_ENTRIES, choose_method
+from stiefelsync.sync.choose import choose_method
 from stiefelsync.sync.constraints import owners
-from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.model import log_likelihood
+from stiefelsync.sync.likelihood.observations import observe
+from stiefelsync.sync.likelihood.search import affordable
+from stiefelsync.sync.likelihood.state import State
 from stiefelsync.sync.method import Callback
 from stiefelsync.sync.plausible import Plausible, around, plausible
 from stiefelsync.sync.result import Synchronisation
@@ -54,6 +55,8 @@ __all__ = [
     "summary",
     "told",
 ]
+
+_FITS = 10  # of the rates, one step each, before an answer is judged by them
 
 Ints = NDArray[np.int64]
 Name = str | os.PathLike[str]
@@ -407,7 +410,7 @@ def _verdict(
 
 
 def _log_likelihoods(problem: Matchings, *groupings: Ints) -> list[float] | None:
-    """Return the log-likelihood of groupings of all points, (m,) each; None where its arrays are out of reach.
+    """Return the log-posterior of groupings of all points, (m,) each; None where its arrays are out of reach.
 
     Examples
     --------
@@ -416,16 +419,15 @@ def _log_likelihoods(problem: Matchings, *groupings: Ints) -> list[float] | None
     >>> right > wrong
     True
     """
-    tracks = []
-    for group in groupings:
-        shared = np.bincount(group) > 1
-        # A group of one point is no track.
-        tracks.append(np.where(shared, np.cumsum(shared) - 1, -1)[group])
-    most = max(int(problem.sizes.max(initial=1)), *(int(labels.max(initial=-1)) + 1 for labels in tracks))
-    if problem.n_objects * max(problem.n_objects, most) > MAX_DENSE_ENTRIES:
+    if not affordable(problem):
         return None
-    table = MatchTable.of(problem, most)
-    return [log_likelihood(table, labels) for labels in tracks]
+    seen, values = observe(problem), []
+    for group in groupings:
+        state = State(seen, group, seed=0)
+        for _ in range(_FITS):
+            state.fit()
+        values.append(state.log_posterior())
+    return values
 
 
 def _without_cycles(problem: Matchings) -> bool:

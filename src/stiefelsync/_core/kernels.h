@@ -36,11 +36,6 @@
 #define VECTOR 16
 #endif
 
-/* Numbers of partners, see partners.c, are kept in rows of a multiple of so many: whole registers,
-   however wide. */
-#define ROW_LANES 64
-_Static_assert(ROW_LANES % VECTOR == 0, "rows of numbers are compared by whole registers");
-
 /* Memory that is asked for AHEAD entries before its turn. */
 #define AHEAD 12
 #if defined(__GNUC__)
@@ -112,20 +107,6 @@ int64_t join_along(const int32_t *a, const int32_t *b, const double *weight, int
 
 /* Whether clusters A and B hold points of one object; those of a cluster, from start on, ascend. */
 int share_object(const int64_t *objects, const int64_t *start, int64_t A, int64_t B);
-
-/* Whether no object, of points offsets[i], ..., offsets[i + 1] - 1, gives a label to two of them.
-   `holder`, (d, width), becomes the number, from 1, of the point that holds a label in every
-   object, and NOBODY where none does. */
-#define NOBODY 255
-int number_holders(int64_t k, int64_t d, int64_t width, const int64_t *offsets,
-                   const int64_t *labels, uint8_t *holder);
-
-/* Count matches that join equal labels, of every pair of objects, in order, by the numbers of all
-   matches, (m, width): right, (n_pairs,). Whether that went well: it does not without memory, or
-   where an object gives a label to two points. */
-int count_agreeing(int64_t k, int64_t d, int64_t width, const int64_t *offsets,
-                   const uint8_t *partner, const int64_t *labels, int64_t n_pairs,
-                   const int32_t *pairs, double *right);
 
 /* For every one of n > q positions, the first two of four columns of `place`, the q nearest others,
    nearest first and of equally near ones the first, into the columns 0, ..., q - 1 of `near`, rows

@@ -6,7 +6,7 @@ argument is a name and its kind:
 =================  ==========================================================================
 ``n``              a whole number (``int64_t``)
 ``near f8``        a real number (``double``)
-``s State``        a struct of this table, by reference
+``s Chain``        a struct of this table, by reference
 ``ends i8[2*M]``   a C-contiguous array of 64-bit integers; how many, by the other arguments
 ``value f8[]``     one whose length is the business of the caller
 ``>out f4[m]``     one that is written to; all others are only read
@@ -24,19 +24,16 @@ from typing import NamedTuple
 __all__ = ["CONSTANTS", "SIGNATURES", "STRUCTS", "Argument", "parse"]
 
 # Sizes that C decides on and Python must know.
-CONSTANTS = ("row_lanes", "angles", "scales")
+CONSTANTS = ("angles", "scales", "bins", "reaches")
 
 STRUCTS = {
-    "State": """k, d, complete, offsets i8[k+1], indptr i4[offsets[k]+1], indices i4[indptr[-1]],
-        partners i8[len(indices)]?, near_first i8[k+1]?, near_object i8[near_first[k]]?,
-        right f8[len(indices)]?, seen f8[len(indices)]?, size f8[k*k]?, size_first i4[k+1]?,
-        size_object i4[size_first[k]]?, size_value f8[size_first[k]]?, popular f8[k+1]?,
-        logit f8[6]?, fresh f8, apart f8, extent f8[k+1]?, births f8, >labels i8[offsets[k]],
-        >O f8[k*d], >holders f8[d], >shared f8[k*d], >near f8[k*d]?, >reach i8[d]?, width,
-        partner u1[offsets[k]*width]?, worth f8[k*width]?""",
-    "Entries": """k, d, m, first i8[d*d+1]?, i i4[]?, j i4[len(i)]?, right f8[len(i)]?,
-        where i8[d*k], X f8[(m+1)*k]?, size f8[k*k]?, width, partner u1[m*width]?,
-        worth f8[k*width]?, offsets i8[k+1], hope f8, lift f8""",
+    "Chain": """k, m, d, offsets i8[k+1], owner i4[m], near_start i8[k+1], near_object i4[near_start[k]],
+        near_pair i4[len(near_object)], near_back i4[len(near_object)], partner_start i8[k+1],
+        partner i4[partner_start[k]], weight f8[len(partner)]?, worth f8[], later_start i8[k+1],
+        later_object i4[later_start[k]], later_weight i4[len(later_object)], far_start i8[k+1],
+        far_object i4[far_start[k]], total i4[k], held f8[], absent f8[len(held)], birth f8[k], back f8,
+        >labels i8[m], >point i4[k*d], >near i4[k*d], >far u1[k*d], >size i4[d], >begun i4[d],
+        >shared i8[1], most, alone, >random u8[1]""",
 }
 
 SIGNATURES = {
@@ -50,8 +47,19 @@ SIGNATURES = {
         orders i8[count*d], >labels i8[offsets[-1]]""",
     "assign_objects_f64": """int: U f8[offsets[-1]*d], d, offsets i8[], count, objects i8[count],
         orders i8[count*d], >labels i8[offsets[-1]]""",
+    # chain.c
+    "begin_chain": "void: >s Chain",
+    "sample_labels": """int: >s Chain, sweeps, exchanges, joins, inverse f8, ends i8[2*M], M, distance f4[],
+        >order i4[]""",
+    "count_pairs": "void: s Chain, pairs, >counts i8[4*pairs]",
+    "count_cells": "void: s Chain, >held i8[], >absent i8[len(held)], >begun i8[]",
     # constrain.c
     "join_in_order": "int: owner i8[n], n, owners, ends i8[2*E], E, >track i8[n]",
+    # decide.c
+    "group_samples": "void: samples, m, label i4[samples*m], >start i4[samples*(m+1)], >members i4[samples*m]",
+    "count_shared": "i8: samples, m, start i4[samples*(m+1)], members i4[samples*m], answer i8[m]",
+    "decide_sweep": """i8: k, m, offsets i8[k+1], samples, label i4[samples*m],
+        start i4[samples*(m+1)], members i4[samples*m], price f8, >answer i8[m], most""",
     # doubts.c
     "grade_matches": """int: M, support f8[M], n, borders f8[n], speak b1[M], kept b1[M],
         >level u1[M], >counts i8[4*(n+3)]""",
@@ -62,11 +70,6 @@ SIGNATURES = {
     "lower_odds": "int: M, agree i4[M], most, lower f8[most+1], >odds f8[M]",
     "sum_probabilities": """int: pairs, start i8[pairs+1], odds f8[start[pairs]],
         which b1[start[pairs]], >sums f8[pairs], >counts i8[pairs]""",
-    # exchange.c
-    "hopeful_pairs": "int: s Entries, pairs i8[2*count], count, >found b1[count]",
-    "sort_entries": """void: m, d, k, indptr i4[m+1], indices i4[indptr[m]], owner i8[m],
-        labels i8[m], right f8[indptr[m]], >at i8[d*d+1], >i i4[at[-1]]?, >j i4[at[-1]]?,
-        >sorted f8[at[-1]]?, >across f8[d*d]?, >inside f8[d*k]?""",
     # grids.c
     "find_cells": """int: groups, start i8[groups+1], value f8[start[groups]], near f8, share f8,
         >cell f8[groups]""",
@@ -87,26 +90,11 @@ SIGNATURES = {
     "miss_neighbours": """int: coordinates f4[2*len(turn)], turn i4[], turns,
         ends i8[2*first[groups]], first i8[groups+1], groups, q, kept b1[first[groups]],
         >missed f8[first[groups]]""",
-    # partners.c
-    "number_partners": """void: m, width, indptr i4[m+1], indices i4[indptr[m]], owner i8[m],
-        offsets i8[], >small u1[m*width]?, >large u4[m*width]?""",
-    "earn": """void: k, d, width, offsets i8[k+1], partner u1[offsets[k]*width],
-        labels i8[offsets[k]], worth f8[k*width], >out f8[offsets[k]*d]""",
-    "sum_pairs": """int: k, d, width, offsets i8[k+1], partner u1[offsets[k]*width],
-        labels i8[offsets[k]], worth f8[k*width], >joined b1[d*d], >across f8[d*d],
-        >inside f8[d*k]""",
-    # posterior.c
-    "sample_sweep": """int: >member i8[chains*d*k], chains, d, k, size i8[chains], kinds i8[n*n], n,
-        worth f8[chains*classes], classes, order i8[k*chains*d], noise f8[k*chains*(d//2)]""",
     # product.c
     "product_f32": """int: indptr i4[m+1], indices i4[indptr[m]], data f4[indptr[m]], m, U f4[m*c],
         c, >out f4[m*c], first, last, diagonal f4[m]?, onto f4[m*c]?, scale f8""",
     "product_f64": """int: indptr i4[m+1], indices i4[indptr[m]], data f8[indptr[m]], m, U f8[m*c],
         c, >out f8[m*c], first, last, diagonal f8[m]?, onto f8[m*c]?, scale f8""",
-    # refine.c
-    "begin": "int: >s State",
-    "refine_sweep": "int: >s State, >calm b1[s.k]",
-    "draw_sweep": "int: >s State, times, order i8[], noise f8[]",
     # rules.c
     "count_edge_triangles": "int: A i8[edges], B i8[edges], edges, n, >support i8[edges]",
     "count_edge_squares": """int: A i8[edges], B i8[edges], edges, n, hub, objects i8[start[n]],
@@ -117,28 +105,7 @@ SIGNATURES = {
         most, >gain f8[edges]""",
     "prefer_parallel": """void: A i8[edges], B i8[edges], count i8[edges], weight f8[edges], edges,
         start i8[], >gain f8[edges]""",
-    # soft.c
-    "less_maximum": "void: >S f8[m*d], m, d",
-    "scale_rows": "void: >K f8[offsets[k]*d], d, offsets i8[k+1], k, >columns f8[k*d]",
-    "scale_soft": """int: >K f8[first[groups]*d], d, first i8[groups+1], groups,
-        >columns f8[groups*d], max_iter, tol f8, tiny f8""",
-    "count_triangles": """void: width, small u1[]?, large u4[]?, n_pairs, start i8[n_pairs+1],
-        a i4[start[n_pairs]], b i4[start[n_pairs]], >closed f8[n_pairs], >all f8[n_pairs]""",
-    # table.c
-    "arrange_matches": """int: n_pairs, pairs i4[2*n_pairs], start i8[n_pairs+1],
-        points i4[2*start[n_pairs]], offsets i8[], m, >a i4[start[n_pairs]], >b i4[start[n_pairs]],
-        >indptr i4[m+1], >indices i4[2*start[n_pairs]]""",
-    "number_matches": "void: n, a i4[n], b i4[n], >place i4[], >numbers i4[2*n]",
-    "count_labels": """int: k, d, n_pairs, pairs i4[2*n_pairs], start i8[n_pairs+1],
-        a i4[start[n_pairs]], b i4[start[n_pairs]], offsets i8[k+1], width,
-        partner u1[offsets[k]*width]?, labels i8[offsets[k]], >right f8[n_pairs],
-        >present f8[n_pairs], >holders f8[d], >found f8[2]?""",
-    "label_product": """void: m, d, indptr i4[m+1], indices i4[indptr[m]], labels i8[m],
-        values f8[indptr[m]], >out f8[m*d]""",
-    "mark_supported": """void: m, indptr i4[m+1], indices i4[indptr[m]], labels i8[m],
-        >supported b1[m]""",
-    "spread_values": """void: k, offsets i8[k+1], indptr i4[offsets[k]+1], indices i4[indptr[-1]],
-        owner i8[offsets[k]], values f8[k*k], >out f8[indptr[-1]]""",
+    # sparse.c
     "sum_rows": "void: m, indptr i4[m+1], data f8[indptr[m]], >out f8[m]",
     "scale_entries": """void: m, indptr i4[m+1], indices i4[indptr[m]], data f8[indptr[m]], s f8[m],
         >out f8[indptr[m]]?, >single f4[indptr[m]]?""",

@@ -11,7 +11,7 @@ from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.tracks.integer_arrays import find, spread
 
-__all__ = ["Carried", "carry_over", "changed_points", "new_places", "newcomers"]
+__all__ = ["Carried", "carry_over", "changed_points", "new_places"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -123,32 +123,6 @@ def changed_points(carried: Carried, after: Matchings) -> Bools:
     differs = np.concatenate([np.setxor1d(old, new, assume_unique=True), old[which[other]]])
     changed[np.concatenate(np.divmod(differs, max(after.n_points, 1)))] = True
     return changed
-
-
-def newcomers(carried: Carried, after: Matchings) -> Ints | None:
-    """Return the objects that are new, or None where anything else has changed; shape (n,).
-
-    Examples
-    --------
-    >>> old, new = (Matchings.from_labels([0] * k, [1] * k) for k in (2, 3))
-    >>> newcomers(carry_over(old, np.zeros(2, int), new), new).tolist()
-    [2]
-    """
-    before, place = carried.before, carried.place
-    new = np.ones(after.n_objects, dtype=bool)
-    new[place] = False
-    if carried.bereft.any() or not np.array_equal(before.sizes, after.sizes[place]):
-        return None
-    old = np.flatnonzero(~new[after.pair_objects].any(axis=1))
-    if not (
-        np.array_equal(place[before.pair_objects], after.pair_objects[old])
-        and np.array_equal(np.diff(before.pair_start), np.diff(after.pair_start)[old])
-    ):
-        return None
-    for run in np.split(np.arange(len(old)), np.flatnonzero(np.diff(old) != 1) + 1):
-        if len(run) and not _alike(before, run, after, old[run]):
-            return None
-    return np.flatnonzero(new)
 
 
 def _keys(part: Matchings, starts: Ints, sizes: NDArray[np.int32], m: int) -> tuple[Ints, Ints]:

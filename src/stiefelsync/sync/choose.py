@@ -1,7 +1,6 @@
 """Which method runs on a problem, and which way within it: decided here and nowhere else.
 
-:func:`choose_method` decides for ``synchronise``, ``compare`` and ``clean``;
-:func:`has_large_objects` for the methods that have a dense and a sparse way.
+:func:`choose_method` decides for ``synchronise``, ``compare`` and ``clean``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from stiefelsync.sync.method import BY_POSITIONS, DEFAULT, Method, find_method
 from stiefelsync.sync.outcome import Outcome
 
 __all__ = [
-    "PRESETS", "Choice", "Reason", "choose_method", "fits", "has_large_objects", "moves_alike", "warn_of_single_points",
+    "PRESETS", "Choice", "Reason", "choose_method", "fits", "moves_alike", "warn_of_single_points",
 ]  # fmt: skip
 
 PRESETS = ("accurate", "fast")
@@ -36,10 +35,6 @@ MAX_SCORED = 1_500_000
 """Scored pairs of records up to which these are clustered one by one, some 20 microseconds each."""
 _BY_SCORES = ("correlation",)
 """Methods that need no object of several points, as matches not there speak against a cluster."""
-MIN_SPARSE_SCORES = 50_000
-"""Entries of an object's scores, its points × labels, from which sparse scores are quicker."""
-SPARSE_COST = 30
-"""Time of sparse refinement per nnz·k over that of the dense way per nnz·d + m·d², measured at k = 200."""
 
 
 class Reason(StrEnum):
@@ -169,19 +164,3 @@ def moves_alike(matchings: Matchings) -> bool:
     """
     known = matchings.coordinates is not None and matchings.n_matches > 0
     return known and is_smooth(neighbour_support(matchings))
-
-
-def has_large_objects(matchings: Matchings, d: int) -> bool:
-    """Return whether objects are so large that dense scores, assignments and subspaces for d labels cost too much.
-
-    Then "accurate" and "fast" refine tracks with sparse scores instead.
-
-    Examples
-    --------
-    >>> has_large_objects(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
-    False
-    """
-    used = max(int(np.count_nonzero(matchings.sizes)), 1)
-    m, nnz = matchings.n_points, 2 * matchings.n_matches
-    dense_cost = (nnz + m * d) * d
-    return m / used * d >= MIN_SPARSE_SCORES and SPARSE_COST * nnz * used <= dense_cost

@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from stiefelsync.errors import InputError
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
-from stiefelsync.stiefel.threads import one_blas_thread
-from stiefelsync.sync.changes import Carried, carry_over, changed_points, new_places, newcomers
-from stiefelsync.sync.choose import has_large_objects
+from stiefelsync.sync.changes import Carried, carry_over, changed_points, new_places
 from stiefelsync.sync.constraints import Constraints, constrain
-from stiefelsync.sync.likelihood.newcomers import label_newcomers
 from stiefelsync.sync.method import Callback, Stopwatch, find_method
 from stiefelsync.sync.methods.tracks import check_ranges, prepare
 from stiefelsync.sync.outcome import Details, Outcome
@@ -32,8 +29,6 @@ Bools = NDArray[np.bool_]
 
 # Share of the points that may be placed anew before the whole problem is solved again.
 _MAX_SHARE_PLACED_ANEW = 0.5
-# Share of the points that may have joined before "accurate" and "fast" look at all others again.
-_MAX_SHARE_JOINED = 0.125
 # Matches by which a point is firmly held in its track; others of the neighbourhood are placed anew.
 _MIN_FIRM_MATCHES = 3
 
@@ -88,9 +83,7 @@ def extend(
     problem is solved as a whole again and the count begins anew. That costs less than the steps since the last time,
     and tracks that come out the same keep their labels; only then `doubt` counts.
 
-    Every other method refines the labels it had, all objects against all, as "fast" does from a start: O(nnz + m·d) a
-    sweep. Where all objects were compared and some have joined, while nothing else has changed, only these are
-    labelled, at the cost of their own matches, until an eighth of all points have joined that way or they do not fit.
+    Every other method improves the labels it had, all objects against all, as "fast" does from a start.
 
     Examples
     --------
@@ -137,32 +130,12 @@ def _extend(
         find_method("tracks").check_options(options)
         return _extend_tracks(carried, matchings, anew, watch, callback, options)
     d = max(solved.universe_size, int(matchings.sizes.max(initial=1)))
-    if not options and (grown := _with_newcomers(solved, carried, matchings, d, anew, watch)) is not None:
-        return grown
-    refined = synchronise(matchings, d, method="fast", start=carried.labels, callback=callback, **options)
+    universe: int | str = d if solved.estimate is None else "auto"
+    refined = synchronise(matchings, universe, method="fast", start=carried.labels, callback=callback, **options)
     labels = _inherit(carried.labels, refined.labels, np.arange(matchings.n_points))
     size = max(refined.universe_size, int(labels.max(initial=-1)) + 1)
     outcome = replace(refined.outcome, labels=labels)
     return Synchronisation(matchings, solved.method, outcome, size, None, {**watch.seconds, **refined.timings})
-
-
-def _with_newcomers(
-    solved: Synchronisation, carried: Carried, matchings: Matchings, d: int, anew: int, watch: Stopwatch
-) -> Synchronisation | None:
-    """Return the answer with labels for the objects that joined; None where the others have to be looked at, too."""
-    with watch("changes"):
-        joined = newcomers(carried, matchings)
-    if joined is None or not len(joined) or has_large_objects(matchings, d):
-        return None
-    anew += int(matchings.sizes[joined].sum())
-    if anew > _MAX_SHARE_JOINED * matchings.n_points:
-        return None
-    with watch("newcomers"), one_blas_thread():
-        labels = label_newcomers(matchings, carried.labels, joined, d)
-    if labels is None:
-        return None
-    outcome = Outcome(labels=labels, timings=watch.seconds, details=ExtendDetails(anew))
-    return Synchronisation(matchings, solved.method, outcome, d, None, watch.seconds)
 
 
 def _extend_tracks(

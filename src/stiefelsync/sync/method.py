@@ -84,7 +84,8 @@ class Reporter:
 class Run(Protocol):
     """The one signature: a problem and its universe size in, an :class:`Outcome` out.
 
-    A method that can go on from given labels also has a keyword ``start``, (m,) int or None.
+    A method that can go on from given labels also has a keyword ``start``, (m,) int or None; one
+    that finds the universe itself a keyword ``sure``, whether it must not exceed the given one.
     """
 
     def __call__(
@@ -151,7 +152,7 @@ class Method:
             defaults = {at.name: at.default for at in fields(self.settings)}
         else:
             parameters = inspect.signature(self.run).parameters.values()
-            common = {"matchings", "universe", "start", "rng", "callback"}
+            common = {"matchings", "universe", "start", "sure", "rng", "callback"}
             defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in common}
         object.__setattr__(self, "defaults", defaults)
         object.__setattr__(self, "options", tuple(defaults))
@@ -160,6 +161,11 @@ class Method:
     def takes_start(self) -> bool:
         """Whether it can go on from given labels: its `run` then has a keyword ``start``, (m,) int or None."""
         return "start" in inspect.signature(self.run).parameters
+
+    @property
+    def takes_sure(self) -> bool:
+        """Whether it finds the universe itself unless one is certain: its `run` then has a keyword ``sure``."""
+        return "sure" in inspect.signature(self.run).parameters
 
     @property
     def meanings(self) -> dict[str, str]:

@@ -66,6 +66,14 @@ class Details(Record):
         return self
 
     @typed
+    def match_confidence(self, problem: Matchings) -> NDArray[np.float64] | None:
+        """Return how sure the method itself is of every match of the problem, (M,), from 0 to 1.
+
+        None if it says not.
+        """
+        return None
+
+    @typed
     def point_confidence(self) -> NDArray[np.float64] | None:
         """Return how sure the method itself is of the label of every point, (m,), from 0 to 1.
 

@@ -22,8 +22,6 @@ from scipy.special import expit
 from stiefelsync.matching.graph import connected, numbered
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.confidence import witnesses
-from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.posterior import sample_posterior
 from stiefelsync.sync.result import Synchronisation
 
 __all__ = ["Plausible", "around", "match_probability", "plausible", "stay_probability"]
@@ -32,8 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DRAWS = 60
-_FEWEST, _FEW, _SMALL = 3, 10, 300  # objects, and points, of problems whose posterior is sampled
-_BURN = 400  # sweeps before each sample
+_FEWEST, _FEW = 3, 10  # objects whose votes are too kind
 _EVERYWHERE = 0.86  # share of the places of its track where a point is matched beyond which rows err
 _ROUNDS = 50
 _LEAST_RATE = 0.005
@@ -42,7 +39,7 @@ _CHUNK = 1 << 18  # matches whose third objects are looked at together
 
 _VOTES = "the votes of every point's matches for its track in our answer"
 _THIRDS = "what third objects say of every match of our answer"
-_SAMPLES = "samples of the posterior of a model of few objects"
+_SAMPLES = "samples of the posterior"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +73,10 @@ def plausible(ours: Synchronisation, *, rng: np.random.Generator, draws: int = D
     """
     problem, labels = ours.input, ours.labels
     few = _FEWEST <= problem.n_objects <= _FEW
-    if few and problem.n_points <= _SMALL:
-        return Plausible(_samples(problem, labels, rng, draws), np.ones(draws), _SAMPLES)
+    samples = getattr(ours.outcome.details, "samples", None)
+    if samples is not None:
+        sampled = [label.astype(np.int64) for label in samples.label]
+        return Plausible(sampled, np.ones(len(sampled)), _SAMPLES)
     if _matched_along_tracks(problem, labels) < _EVERYWHERE:
         return Plausible(_broken(problem, labels, rng, draws), np.ones(draws), _THIRDS)
     if not few:
@@ -120,24 +119,6 @@ def _broken(problem: Matchings, labels: Ints, rng: np.random.Generator, draws: i
     inside = np.flatnonzero(problem.agreeing(labels))
     right, ends = match_probability(problem)[inside], problem.endpoints[inside]
     return [numbered(connected(len(labels), ends[rng.random(len(inside)) < right])) for _ in range(draws)]
-
-
-def _samples(problem: Matchings, labels: Ints, rng: np.random.Generator, draws: int) -> list[Ints]:
-    """Return labellings that the model of few objects draws, each from a chain of its own that began at ours."""
-    owner = problem.point_objects
-    d = max(int(labels.max(initial=-1)) + 1, int(problem.sizes.max(initial=1)))
-    start, taken = labels.copy(), np.zeros((problem.n_objects, d), dtype=bool)
-    known = np.flatnonzero(start >= 0)
-    taken[owner[known], start[known]] = True
-    for p in np.flatnonzero(start < 0):
-        start[p] = int(taken[owner[p]].argmin())
-        taken[owner[p], start[p]] = True
-    table, found = MatchTable.of(problem, d), list[Ints]()
-    while len(found) < draws:
-        # One sweep after the burn-in: what either of two chains says is its labelling.
-        halves = sample_posterior(table, start, rng=rng, chains=2, sweeps=_BURN + 1, burn=_BURN)
-        found += [numbered(np.asarray(same.argmax(axis=1), dtype=np.int64)) for same in halves]
-    return found[:draws]
 
 
 def stay_probability(matchings: Matchings, labels: Ints) -> Floats:

@@ -147,7 +147,8 @@ class Synchronisation(Record):
 
         See :func:`match_confidence`.
         """
-        return match_confidence(self.input, self.labels)
+        told = self.outcome.details.match_confidence(self.input)
+        return match_confidence(self.input, self.labels) if told is None else told
 
     @cached_property
     def track_confidence(self) -> NDArray[np.float64]:

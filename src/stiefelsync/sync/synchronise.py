@@ -125,6 +125,8 @@ def synchronise(
             f"method {chosen.name!r} needs a dense array of {matchings.n_points:,} × {d:,} entries;"
             " use method='tracks', which needs none"
         )
+    if chosen.takes_sure:
+        options["sure"] = estimate is None or estimate.sure
     small = chosen.name in PRESETS and matchings.n_points * d**2 < _MAX_WORK_OF_ONE_THREAD
     with one_blas_thread() if small else nullcontext():
         found = chosen.run(matchings, d, rng=draws, callback=callback, **options)
@@ -140,7 +142,8 @@ def synchronise(
         details = outcome.details.with_left_out(int(np.count_nonzero(others)) - kept, kept)
         outcome = replace(outcome, details=details)
     highest = -1 if outcome.labels is None else int(outcome.labels.max(initial=-1))
-    size = max(d, highest + 1) if chosen.sized else highest + 1
+    found_itself = not chosen.sized or (chosen.takes_sure and estimate is not None)
+    size = highest + 1 if found_itself else max(d, highest + 1)
     seconds = {**watch.seconds, **outcome.timings}
     return Synchronisation(given, chosen.name, outcome, size, estimate, seconds, constraints, pairs)
 

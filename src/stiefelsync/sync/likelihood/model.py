@@ -1,273 +1,295 @@
-"""How likely the observed matches are under a labelling: the model behind `accurate`.
+"""The model: how likely matches and labels are. docs/method/model.md derives it with the same names.
 
-The block between objects i and j is read row by row. Let point a of object i carry label c. If j also holds a point of
-label c (its *partner*), a is matched to it with probability p_ij, to another point with probability r₁, and unmatched
-otherwise. If j holds none, a is matched (wrongly) with probability r₀ and unmatched otherwise. So an absent match is
-evidence too, and so is a match that merely shows that *something* was found in j. Rows and columns are both read and
-count one half each. Against "c is absent everywhere else", giving label c to point a of object i earns
+Of two compared objects i < j call a point of i a *row* and one of j a *column*. C labels are held
+by both. Of these R are matched with each other, each with probability p, the reliability of the
+pair. The other w matches are strays: they join any rows and columns that are left over, and each
+side is matched at rates of its own,
 
-    S[a, c] = Σ_b α_ij W_ab U_bc + ½ Σ_j X_aj O_jc + ½ Σ_b X_bi U_bc,      X_aj = β_ij if a is matched in j, else γ_ij,
+    t₁ = λθ / (1 + λθ)  of what has a partner on the other side,   t₀ = λ / (1 + λ)  of what has none,
 
-    α = log p − log(r₁/n),   β = log r₁ − log r₀,   γ = log(1 − p − r₁) − log(1 − r₀),
+where λ is such that w are expected, and θ, of rows and of columns, is the same for all pairs. With
+θ = 1 it tells nothing that a point is matched, and with θ = ∞ only points that have a partner are
+ever matched. The w! ways to pair off strays are alike. So against two labels each held by one of
+the objects alone, two points that carry the same label are worth
 
-with U (m, d) the labels as a 0/1 (or soft) matrix, O (k, d) the objects' occupied labels and n the size of an object.
-With β = γ this is the familiar score "matches minus θ times cluster size"; for full permutations it is W U alone.
+    log p + log w − log t₀ − log t₀'                              if they are matched with each other,
+    log(1 − p) + log(t₁/t₀)  or  log((1 − t₁)/(1 − t₀))           if not, by whether the row is matched
+               + log(t₁'/t₀')  or  log((1 − t₁')/(1 − t₀'))       and whether the column is.
 
-Where not all objects are compared and the sides of blocks differ, rows and columns have rates of their own, see
-:mod:`stiefelsync.sync.likelihood.sides`; α, β and γ then follow from these, and β differs between the two ends.
+Labels have a prior that follows the graph of comparisons. Objects are put in an order; u is the
+share of the earlier compared objects, weighted by how much they overlap, that hold label c, and f
+whether none, one or more earlier objects that were *not* compared hold it. An object holds c with
+probability π[f, u] where u > 0. A label that no earlier compared object holds begins there, at a
+rate β; if it has begun before it comes back, which costs as much as being one among all labels.
 
-Where matches have weights, α grows with the weight as the chance of being right does (`counts.Trust`).
-
-Labels have a prior. Where all objects are compared, an object holds label c with a probability of c's own, these being
-beta distributed with mean ρ and concentration κ; taking a label that s others hold earns log(s + κρ) − log(k − 1 − s +
-κ(1 − ρ)). κ, by moments, is infinite and the prior constant when labels differ in size no more than chance. When a
-universe is chosen too large the fragments of its points do differ: the larger then attract, and the smaller empty out.
-
-Where not all are compared, an object can only be expected to hold what objects it was compared with hold. The more of
-them do, the likelier: it holds c with a rate q_l that depends on their share, in five levels (`counts.Sight`), and of a
-label that none of them holds nothing is known. Taking label c at level l earns log q_l − log(1 − q_l), and costs
-−log(1 − q_0) for every compared object that had nobody near it with c and does not hold it either. A label whose
-holders no comparisons connect pays log d for every piece beyond the first: nothing says that they are the same.
-
-Where most labels are seen near one place only (a window that moves along a sequence), labels also have an *extent*. The
-reach of a label is the number of objects that hold it or were compared with a holder. Reaches are normally distributed
-about their median, but for a tenth that may be anything, and K labels begin in k objects as by a Poisson process, which
-adds K log(K/k) − K. Without this, labels that follow each other in a sequence would be joined, since nothing speaks
-against it but few missing matches; with it, a label twice as long as others has to earn it.
-
-All parameters are fitted to the labels.
+All rates are fitted to the labels on the way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaln, gammaln, xlog1py, xlogy
 
-from stiefelsync.stiefel.sizes import some_rows
-from stiefelsync.sync.likelihood.counts import BlockCounts, block_counts, level, near
-from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.reliability import beta_binomial, beta_fit
-from stiefelsync.sync.likelihood.sides import profile
+from stiefelsync._core.binding import constant
+from stiefelsync.sync.likelihood.observations import Observations
 
-__all__ = ["LogOdds", "fresh", "log_likelihood", "log_odds"]
+__all__ = ["Counts", "Rates", "beta_fit", "first_rates", "fit_rates", "log_posterior"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_FINE = 2.0**30  # one over the difference in log-likelihood that counts
+# Log-odds are multiples of so little that their sums are exact, in whatever order.
+_GRID = 2.0**20
+_THETA_DEVIATION, _MAX_THETA = 3.0, 6.0  # of the prior on log θ, and its limit: row noise has ∞
+_FEW_STRAYS = 0.25  # pseudo-counts on either side, so that no rate is 0 or 1
+_LEAST_RATE = 1e-3
+_LEAST_CONCENTRATION = 0.5
+# Neighbours, in units of the usual weight, that tell objects apart by how many labels begin there.
+_NEIGHBOURS = np.array([1, 2, 3, 5, 9, 17, 33])
+# Rates to begin with, before labels say anything.
+_FIRST_P, _FIRST_STRAYS, _FIRST_BIRTHS = 0.5, 0.3, 1.0
+_STEEPEST = 4.0  # log-odds that a standard deviation of the weights' ranks may be worth
 
 
 @dataclass(frozen=True)
-class LogOdds:
-    """Log-odds of the model, one set per block.
+class Counts:
+    """What labels say of the matches and of who sees what.
 
     Attributes
     ----------
-    table
-        The matches that they are about.
-    match : float, (P,) or (nnz,)
-        α, at least 0: one for all, of each compared pair of objects, or of each stored entry of W.
-    sighting : float, (P,) or (nnz,), or None
-        β − γ, likewise; None when it carries no information.
-    size : (k, k), dense or CSR
-        γ where two objects were compared (β when nothing is partial), else 0.
-    popularity
-        ρ and κ of the prior, where all objects were compared.
-    sight : (5,) or None
-        The rates q of the prior where not.
-    extent : (k + 1,) or None
-        Logarithm of the probability of every reach, where labels are local.
-    births
-        Logarithm of the number of labels per object there.
+    right, both, rows, columns : (P,)
+        Of every pair R, C, and how many of the C rows and columns are matched at all.
+    held, absent : (reaches · bins,)
+        Objects that hold a label, and that do not, by f and u.
+    begun : (k,)
+        Labels that begin or come back in an object.
+    returns
+        How many of these come back.
+    labels
+        Number of labels.
     """
 
-    table: MatchTable
-    match: Any
-    sighting: Any
-    size: Any
-    popularity: tuple[float, float] = (0.5, np.inf)
-    sight: Floats | None = None
-    extent: Floats | None = None
-    births: float = 0.0
-
-    @cached_property
-    def right(self) -> Floats:
-        """α of each stored entry of W, shape (nnz,)."""
-        return self.table.each(self.match)
-
-    @property
-    def by_blocks(self) -> bool:
-        """Whether all matches of two objects are worth the same, and being seen is worth nothing."""
-        return self.sighting is None and (np.ndim(self.match) == 0 or len(self.match) < len(self.table.indices))
-
-    @cached_property
-    def seen(self) -> Floats | None:
-        """β − γ of each stored entry, shape (nnz,), or None."""
-        return None if self.sighting is None else self.table.each(self.sighting)
-
-    @cached_property
-    def by_level(self) -> tuple[Floats, float]:
-        """Log-odds of every level of the prior, (6,), the last for level -1; and what a newly seen label costs."""
-        assert self.sight is not None
-        q = np.append(self.sight, 0.5)  # at level -1 nothing is known
-        return np.log(q) - np.log(1 - q), float(np.log(1 - q[0]))
-
-    def prior(self, holders: Floats, k: int) -> Floats | float:
-        """Return what the prior adds for labels that so many *other* objects hold, all k having been compared."""
-        p, kappa = self.popularity
-        if not np.isfinite(kappa):
-            return 0.0
-        return np.asarray(np.log(holders + kappa * p) - np.log(np.maximum(k - 1 - holders, 0) + kappa * (1 - p)))
-
-    def prior_near(
-        self, levels: Ints, fresh: Floats, elsewhere: NDArray[np.bool_], reach: Ints | None = None
-    ) -> Floats | float:
-        """Return what the prior adds where not all objects were compared; all of shape (n, d).
-
-        Parameters
-        ----------
-        levels
-            How many of the compared objects hold the label, see :func:`stiefelsync.sync.likelihood.counts.level`.
-        fresh
-            Compared objects that neither hold the label nor have another holder near.
-        elsewhere
-            Whether other objects hold the label.
-        reach
-            Of the label as others hold it, 0 for none; for `extent`.
-        """
-        if self.sight is None:
-            return 0.0
-        logit, newly = self.by_level
-        begins = (levels < 0) & elsewhere
-        value = logit[levels] + fresh * newly - np.where(begins, float(np.log(levels.shape[-1])), 0.0)
-        if reach is not None and self.extent is not None:
-            after = reach + fresh.astype(np.int64) + (levels < 0)
-            value += self.extent[after] - np.where(reach > 0, self.extent[reach], -self.births)
-        return np.asarray(value)
-
-    def scores(self, U: Floats, earned: Floats) -> Floats:
-        """Return S, (m, d), for soft labels U whose matches earn ``Σ_b α W_ab U_b``, in the memory of `earned`.
-
-        O(m·d) unless partial.
-        """
-        table = self.table
-        O = table.membership @ U
-        others = O.sum(axis=0) - O
-        if table.complete:
-            shared = self.size @ O + self.prior(others, len(O))
-        else:
-            n = near(table, O)
-            shared = self.size @ O + self.prior_near(level(table, n), fresh(table, O, n), others > 0.5)
-        if self.seen is not None:
-            M = table.by_object(0.5 * self.seen)
-            earned += M @ O
-            shared += M.T @ U
-        for rows in some_rows(len(earned)):
-            earned[rows] += shared[table.owner[rows]]
-        return earned
+    right: Floats
+    both: Floats
+    rows: Floats
+    columns: Floats
+    held: Floats
+    absent: Floats
+    begun: Floats
+    returns: float
+    labels: int
 
 
-def fresh(table: MatchTable, O: Floats, n: Floats) -> Floats:
-    """Return how many objects compared with each neither hold a label nor have another holder of it near; (k, d).
+@dataclass(frozen=True)
+class Rates:
+    """The rates of the model, as kernels take them.
 
-    `O` says who holds what, and n = near(O) how many of the compared objects do.
+    Attributes
+    ----------
+    theta : (2,)
+        log θ of rows and of columns.
+    worth : (P, 5)
+        What two points of one label are worth: matched with each other; else row unmatched, row
+        matched, column unmatched, column matched (the first two with log(1 − p)).
+    held, absent : (reaches · bins,)
+        log π and log(1 − π).
+    birth : (k,)
+        log β.
+    back
+        What it costs a label to come back, beyond β.
+    slope
+        Log-odds of a match per standard deviation of the rank of its weight.
+    """
+
+    theta: tuple[float, float]
+    worth: Floats
+    held: Floats
+    absent: Floats
+    birth: Floats
+    back: float
+    slope: float = 0.0
+
+
+def beta_fit(hits: Floats, trials: Floats) -> tuple[float, float]:
+    """Return mean p and concentration κ of a beta distribution of success rates, by moments.
+
+    κ is infinite where rates differ no more than by chance.
+
+    Parameters
+    ----------
+    hits, trials : (n,)
+        Successes among trials of each of n binomial variables.
 
     Examples
     --------
-    >>> from stiefelsync.matching.matchings import Matchings
-    >>> chain = MatchTable.of(Matchings.from_pairs({(0, 1): [[0, 0]], (1, 2): [[0, 0]]}, [1, 1, 1]), 1)
-    >>> O = np.array([[1.0], [0.0], [0.0]])
-    >>> fresh(chain, O, near(chain, O)).ravel().tolist()
-    [1.0, 1.0, 0.0]
+    >>> beta_fit(np.array([5.0, 5.0]), np.array([10.0, 10.0]))
+    (0.5, inf)
+    >>> beta_fit(np.array([0.0, 10.0]), np.array([10.0, 10.0]))
+    (0.5, 0.5)
     """
-    once, never = np.maximum(1 - np.abs(n - 1), 0) * (1 - O), (1 - np.minimum(n, 1)) * (1 - O)
-    return np.asarray(O * (table.compared @ once) + (1 - O) * (table.compared @ never))
+    hits, trials = hits[trials > 0], trials[trials > 0]
+    if not len(trials):
+        return _FIRST_P, np.inf
+    share, p = trials / trials.sum(), float(hits.sum() / trials.sum())
+    excess = float(share @ (hits / trials - p) ** 2 - share @ (p * (1 - p) / trials))
+    return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, _LEAST_CONCENTRATION)
 
 
-def log_odds(table: MatchTable, counts: BlockCounts, blocks: BlockCounts | None = None) -> LogOdds:
-    """Return the log-odds of the rates in `counts`; with `blocks` p is estimated for every block of its own.
+def stray_rates(partnered: Floats, single: Floats, strays: Floats, theta: float) -> tuple[Floats, Floats]:
+    """Return t₁ and t₀, (P,), at which `strays` are expected among left-over points of one side.
 
-    The rate of a block is shrunk towards the common one, ``p_ij = (right + κ p) / (present + κ)``, with κ from the
-    spread over blocks: κ = ∞, one rate for all, when blocks differ no more than chance.
+    With x = λ and q = e^θ this solves ``n₁ q x / (1 + q x) + n₀ x / (1 + x) = w``, a quadratic
+    equation.
 
     Examples
     --------
-    >>> from stiefelsync.matching.matchings import Matchings
-    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0], [2, 2]), 2)
-    >>> log_odds(table, block_counts(table, np.array([0, 1, 1, 0]))).right.round(2).tolist()
-    [3.0, 3.0, 3.0, 3.0]
+    >>> t1, t0 = stray_rates(np.array([4.0]), np.array([6.0]), np.array([5.0]), 0.0)
+    >>> float(t1[0]), float(t0[0])
+    (0.5, 0.5)
     """
-    p, r1, r0 = counts.rates
-    P: Any = p
-    if blocks is not None and blocks.mixture is not None:
-        P = np.clip(blocks.mixed_rates, 1e-3, 0.999)
-    elif blocks is not None and np.isfinite(kappa := beta_fit(*blocks.reliability, least=0.5)[1]):
-        P = np.clip((blocks.right + kappa * p) / (blocks.present + kappa), 1e-3, 0.999)
+    q = np.exp(theta)
+    square = q * (partnered + single - strays)
+    linear = partnered * q + single - strays * (1 + q)
+    root = np.sqrt(linear**2 + 4 * square * strays)
+    # Of the two ways to write the positive root the one without cancellation.
+    x = np.where(linear > 0, 2 * strays / (linear + root), (root - linear) / (2 * square))
+    return q * x / (1 + q * x), x / (1 + x)
 
-    if counts.sides is not None:
-        alpha, gamma, seen = counts.sides.worth(table, counts.right, counts.present, P)
-    else:
-        R1 = (1 - P) * (r1 / (1 - p))
-        alpha = np.log(P) - np.log(R1) + table.spread
-        beta = np.log(R1) - np.log(r0)
-        gamma = np.log(1 - P - R1) - np.log(1 - r0) if table.partial else beta
-        seen = beta - gamma if table.partial else None
-    if counts.trust is not None:
-        alpha = table.each(alpha) + counts.trust.odds[table.numbers]
-    size = table.between(gamma) if np.ndim(gamma) else gamma * table.compared
-    return LogOdds(
-        table=table,
-        match=np.maximum(alpha, 0),
-        sighting=seen,
-        size=size,
-        popularity=counts.popularity if table.complete else (0.5, np.inf),
-        sight=None if counts.sight is None else counts.sight.rates,
-        extent=None if counts.sight is None or counts.sight.reached is None else counts.sight.extent,
-        births=0.0 if counts.sight is None else counts.sight.births,
+
+def first_rates(seen: Observations) -> Rates:
+    """Return the rates to begin with where labels say nothing yet: half of all labels are matched."""
+    P, bins, reaches = len(seen.pairs), constant("bins"), constant("reaches")
+    si, sj = seen.sizes[seen.pairs].T.astype(np.float64)
+    strays = _FIRST_STRAYS * np.minimum(si, sj)
+    none = np.zeros(P)
+    worth = _worth(np.full(P, _FIRST_P), (none, si), (none, sj), strays, (0.0, 0.0))[0]
+    pi = np.tile(0.2 + 0.6 * np.arange(bins) / (bins - 1), reaches)
+    return Rates(
+        (0.0, 0.0), _rounded(worth), _rounded(np.log(pi)), _rounded(np.log1p(-pi)),
+        np.full(len(seen.sizes), np.log(_FIRST_BIRTHS)), float(_rounded(-np.log(len(seen.owner) + 1.0))),
+    )  # fmt: skip
+
+
+def fit_rates(seen: Observations, counts: Counts, before: Rates) -> Rates:
+    """Return the rates that fit labels, from what these say; θ takes one step of Newton's method."""
+    si, sj = seen.sizes[seen.pairs].T.astype(np.float64)
+    R, C = counts.right, counts.both
+    strays = seen.matched - R
+    # The reliability of a pair is drawn towards that of all, the more so the less pairs differ.
+    p, kappa = (R.sum() + 2) / (C.sum() + 3), beta_fit(R, C)[1]
+    P = (R + kappa * p) / (C + kappa) if np.isfinite(kappa) else np.full(len(R), p)
+    P = np.clip(P, _LEAST_RATE, 1 - _LEAST_RATE)
+    worth, gradients = _worth(P, (C - R, si - C), (C - R, sj - C), strays, before.theta)
+    matched = counts.rows - R, counts.columns - R
+    theta = tuple(
+        _next_theta(old, float((x - expected).sum()), curvature)
+        for old, x, (expected, curvature) in zip(before.theta, matched, gradients, strict=True)
     )
+    # Who sees what: shares, drawn a little towards the share u itself.
+    bins, reaches = constant("bins"), constant("reaches")
+    usual = np.tile(0.05 + 0.9 * (np.arange(bins) + 0.5) / bins, reaches)
+    pi = np.clip((counts.held + usual) / (counts.held + counts.absent + 1), 1e-4, 1 - 1e-4)
+    kind = np.searchsorted(_NEIGHBOURS, seen.earlier, side="right")
+    births = np.bincount(kind, counts.begun, minlength=len(_NEIGHBOURS) + 1)
+    beta = (births + 0.5) / (np.bincount(kind, minlength=len(_NEIGHBOURS) + 1) + 1)
+    share = (counts.returns + 0.5) / (counts.begun.sum() + 1)
+    return Rates(
+        (theta[0], theta[1]), _rounded(worth), _rounded(np.log(pi)), _rounded(np.log1p(-pi)),
+        _rounded(np.log(beta[kind])), float(_rounded(np.log(share / max(counts.labels, 1)))), before.slope,
+    )  # fmt: skip
 
 
-def log_likelihood(table: MatchTable, labels: Ints, counts: BlockCounts | None = None) -> float:
-    """Return the log-likelihood of matches and labels, all rates and their spread fitted to the labels.
+def fit_slope(ranks: Floats, agree: NDArray[np.bool_]) -> float:
+    """Return what a standard deviation of the rank of a match's weight is worth in log-odds, at least 0.
 
-    The number of right matches of a block is beta-binomial, or of a mixture of rates where all are full permutations
-    and that explains the blocks better (:mod:`stiefelsync.sync.likelihood.reliability`). The number of objects that
-    hold a label (an unmatched point holds one of its own) is beta-binomial where all objects were compared; for other
-    problems see `Sight`. The rest is multinomial, and weights add their own. Comparable between labellings of one
-    problem; O(nnz + P·d). `counts` are those of the labels, if known.
+    Right and wrong matches have normal ranks of means μ₁, μ₀ and one variance σ²: (μ₁ − μ₀)/σ²,
+    less what chance may have done: times t²/(1 + t²), t being the difference in standard errors.
+
+    Parameters
+    ----------
+    ranks : (M,)
+        Normal scores of the ranks within every pair of objects.
+    agree : (M,)
+        Whether the match joins equal labels.
 
     Examples
     --------
-    >>> from stiefelsync.matching.matchings import Matchings
-    >>> table = MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)
-    >>> log_likelihood(table, np.array([0, 1, 1, 0, 0, 1])) > log_likelihood(table, np.array([0, 1, 0, 1, 0, 1]))
-    True
+    >>> fit_slope(np.array([-1.0, -0.5, 0.5, 1.0] * 9), np.array([True, False, True, False] * 9))
+    0.0
     """
-    counts = block_counts(table, labels) if counts is None else counts
-    value = counts.mixture.log_likelihood if counts.mixture else beta_binomial(*counts.reliability, least=0.5)
-    if counts.sight is None:
-        held = np.append(counts.holders[counts.holders > 0], np.ones(int((labels < 0).sum())))
-        value += beta_binomial(held, np.full(len(held), float(counts.n_objects)), least=1.0)
+    n1 = int(agree.sum())
+    n0 = len(agree) - n1
+    if min(n0, n1) < 2:
+        return 0.0
+    gap = float(ranks[agree].mean() - ranks[~agree].mean())
+    variance = float((ranks[agree].var() * n1 + ranks[~agree].var() * n0) / (n0 + n1)) + 1e-9
+    if gap <= 0:
+        return 0.0
+    t2 = gap**2 / (variance * (1 / n0 + 1 / n1))
+    return min(gap / variance * t2 / (1 + t2), _STEEPEST)
+
+
+def log_posterior(seen: Observations, counts: Counts, rates: Rates) -> float:
+    """Return how likely matches and labels are together, but for a constant of the problem.
+
+    The reliabilities of pairs are integrated out (beta-binomial), and strays are those of one side
+    given how many there are on the other. Comparable between labels of one problem.
+    """
+    si, sj = seen.sizes[seen.pairs].T.astype(np.float64)
+    R, C = counts.right, counts.both
+    strays = seen.matched - R
+    p, kappa = beta_fit(R, C)
+    if np.isfinite(kappa) and 0 < p < 1:
+        a, b = kappa * p, kappa * (1 - p)
+        value = float((betaln(R + a, C - R + b) - betaln(a, b)).sum())
     else:
-        value += counts.sight.log_likelihood - counts.sight.apart * np.log(table.d)
-    value += 0.0 if counts.trust is None else counts.trust.gain
-    if counts.sides is not None:
-        return _rounded(value + counts.sides.log_likelihood(counts.right, counts.present))
-    right, present = 2 * float(counts.right.sum()), 2 * float(counts.present.sum())
-    wrong = max(counts.found - right, 0.0)
-    stray = max(counts.matched - counts.found, 0.0)
-    rest = (
-        profile(wrong, max(present - counts.found, 0.0))
-        + profile(stray, max(counts.rows - present - stray, 0.0))
-        - (wrong + stray) * table.spread
-    )
-    return _rounded(value + 0.5 * rest)
+        value = float(xlogy(R, p).sum() + xlogy(C - R, 1 - p).sum())
+    for n, matched, theta in ((si, counts.rows, rates.theta[0]), (sj, counts.columns, rates.theta[1])):
+        n1, n0, x = C - R, n - C, matched - R
+        t1, t0 = stray_rates(n1 + _FEW_STRAYS, n0 + _FEW_STRAYS, strays + _FEW_STRAYS, theta)
+        value += float((xlogy(x, t1) + xlog1py(n1 - x, -t1) + xlogy(strays - x, t0)).sum())
+        value += float(xlog1py(n0 - strays + x, -t0).sum())
+        # Given that there are as many as on the other side: over a normal density at its mean.
+        spread = 2 * np.pi * (n1 * t1 * (1 - t1) + n0 * t0 * (1 - t0))
+        value += 0.5 * float(np.log(np.maximum(spread, 1)).sum())
+    value -= float(gammaln(strays + 1).sum())
+    value += float(counts.held @ rates.held + counts.absent @ rates.absent)
+    value += float(counts.begun @ rates.birth - np.exp(rates.birth).sum() + counts.returns * rates.back)
+    return float(_rounded(value))
 
 
-def _rounded(value: float) -> float:
-    """Return a multiple of 2⁻³⁰, so that labels as likely as others are not likelier on some processors."""
-    return float(np.round(value * _FINE) / _FINE)
+def _worth(
+    P: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats], strays: Floats, theta: tuple[float, float]
+) -> tuple[Floats, list[tuple[Floats, float]]]:
+    """Return what two points of one label are worth, (P, 5), and of rows and columns what θ predicts.
+
+    Rows and columns are left-over points with and without a partner; predicted are the matched
+    ones with a partner, (P,), and how fast their number grows with log θ.
+    """
+    logs, predicted = [], []
+    for (n1, n0), log_theta in zip((rows, columns), theta, strict=True):
+        n1, n0 = n1 + _FEW_STRAYS, n0 + _FEW_STRAYS
+        t1, t0 = stray_rates(n1, n0, np.minimum(strays + _FEW_STRAYS, n1 + n0 - _FEW_STRAYS), log_theta)
+        v1, v0 = n1 * t1 * (1 - t1), n0 * t0 * (1 - t0)
+        predicted.append(((n1 - _FEW_STRAYS) * t1, float((v1 * v0 / np.maximum(v1 + v0, 1e-9)).sum())))
+        t1, t0 = (np.clip(t, _LEAST_RATE, 1 - _LEAST_RATE) for t in (t1, t0))
+        logs.append((np.log(t0), np.log1p(-t1) - np.log1p(-t0), np.log(t1) - np.log(t0)))
+    (row, row_free, row_matched), (column, column_free, column_matched) = logs
+    matched = np.log(P) - row - column + np.log(np.maximum(strays, 0.5))
+    missed = np.log1p(-P)
+    worth = [matched, missed + row_free, missed + row_matched, column_free, column_matched]
+    return np.stack(worth, axis=1), predicted
+
+
+def _next_theta(theta: float, excess: float, curvature: float) -> float:
+    """Return log θ after a step of Newton's method, no longer than ½."""
+    gradient = excess - theta / _THETA_DEVIATION**2
+    step = gradient / (curvature + 1 / _THETA_DEVIATION**2)
+    return float(np.clip(theta + np.clip(step, -0.5, 0.5), 0.0, _MAX_THETA))
+
+
+def _rounded(values: Floats | float) -> Floats:
+    return np.asarray(np.round(np.asarray(values) * _GRID) / _GRID)

@@ -8,38 +8,43 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stiefelsync._core.binding import call
+from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.block import CHEBYSHEV, block_iteration, chebyshev
 from stiefelsync.stiefel.product import sparse_product
 from stiefelsync.stiefel.rotation import rotate, sparsest
 from stiefelsync.stiefel.sizes import QUICK_ROWS, some_rows
 from stiefelsync.stiefel.subspace import dominant_subspace, leading_vectors
-from stiefelsync.sync.likelihood.kernels import scale_entries, sketch_rows, sum_rows
-from stiefelsync.sync.likelihood.matches import MatchTable
+from stiefelsync.sync.rounding import nearest
 
-__all__ = ["SMALL", "nudges", "spectral_start", "start_matrix", "start_size"]
+__all__ = ["MAX_WORK", "SMALL", "nudges", "spectral_labels", "spectral_start", "start_matrix", "start_size"]
 
 _NUDGE = 2.0**-16  # relative differences that keep equal components apart: far above rounding, far below the data
 _TIE_SEED = np.random.SeedSequence(2021)  # any will do, as long as it is always the same
+MAX_WORK = 10_000_000_000  # m·d² beyond which labels begin with tracks
 SMALL = 3_000_000  # nnz·d below which every digit is affordable
 _TURNS = 25  # of the rotation at most: more made labels neither better nor worse
 _LANES = 16  # columns that the product takes at a time in single precision
 _NOISE, _MOST_NOISE = 1.75, 0.3
 
 
-def start_matrix(table: MatchTable) -> Any:
-    """Return W of a table without its diagonal, weights of mean one: dense for few rows, or CSR.
+def start_matrix(matchings: Matchings) -> Any:
+    """Return W without its diagonal, (m, m), weights of mean one: dense for few rows, or CSR.
 
     Examples
     --------
-    >>> from stiefelsync.matching.matchings import Matchings
-    >>> start_matrix(MatchTable.of(Matchings.from_labels([0, 0], [1, 1]), 1)).tolist()
+    >>> start_matrix(Matchings.from_labels([0, 0], [1, 1])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    m = table.matchings.n_points
+    m, (a, b), w = matchings.n_points, matchings.endpoints.T, matchings.match_weights
+    values = w / w.mean() if len(w) else w
     if m > QUICK_ROWS:
-        return table.matrix(table.weights)
+        both = np.append(a, b).astype(np.int32), np.append(b, a).astype(np.int32)
+        A = sparse.csr_array((np.append(values, values), both), shape=(m, m))
+        A.sort_indices()
+        return A
     A = np.zeros((m, m))
-    A[np.repeat(np.arange(m), np.diff(table.indptr)), table.indices] = table.weights
+    A[a, b] = A[b, a] = values
     return A
 
 
@@ -66,6 +71,25 @@ def start_size(A: Any, sizes: NDArray[Any], d: int) -> int:
     trace, largest = float((1 / (_row_sums(A) + 1)).sum()), int(sizes.max(initial=1))
     enough = largest if trace <= largest + 0.5 else max(largest, int(np.ceil(1.1 * trace)))
     return min(d, int(A.shape[0]), enough)
+
+
+def spectral_labels(matchings: Matchings, universe: int, *, rng: np.random.Generator) -> NDArray[np.int64] | None:
+    """Return the projected :func:`spectral_start` of a problem with so many universe points, (m,).
+
+    None where that costs too much.
+
+    Examples
+    --------
+    >>> problem = Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2])
+    >>> len(set(spectral_labels(problem, 2, rng=np.random.default_rng(0)).tolist()))
+    2
+    """
+    A = start_matrix(matchings)
+    d = start_size(A, matchings.sizes, universe)
+    if matchings.n_points * d**2 > MAX_WORK:
+        return None
+    U = spectral_start(A, d, rng=rng)
+    return nearest(U, matchings.sizes)
 
 
 def spectral_start(
@@ -153,13 +177,20 @@ def nudges(m: int) -> NDArray[np.float64]:
 def _row_sums(A: Any) -> NDArray[np.float64]:
     """Return the sums of the rows of A, CSR or dense, shape (m,)."""
     if sparse.issparse(A):
-        return sum_rows(A)
+        out, rows = np.empty(A.shape[0]), np.ascontiguousarray(A.indptr, np.int32)
+        call("sum_rows", len(out), rows, np.ascontiguousarray(A.data, np.float64), out)
+        return out
     return np.asarray(A @ np.ones(A.shape[0]))
 
 
 def _normalised(A: Any, s: NDArray[np.float64], dtype: Any) -> Any:
     """Return diag(s) A diag(s), CSR, in that precision."""
-    N = sparse.csr_array((scale_entries(A, s, dtype), A.indices, A.indptr), shape=A.shape)
+    out: NDArray[Any] = np.empty(len(A.data), dtype=dtype)
+    where = (None, out) if out.dtype == np.float32 else (out, None)
+    rows = [np.ascontiguousarray(x, np.int32) for x in (A.indptr, A.indices)]
+    reals = [np.ascontiguousarray(x, np.float64) for x in (A.data, s)]
+    call("scale_entries", A.shape[0], *rows, *reals, *where)
+    N = sparse.csr_array((out, A.indices, A.indptr), shape=A.shape)
     N.has_sorted_indices = A.has_sorted_indices
     return N
 
@@ -186,7 +217,10 @@ def _sketch(N: Any, shift: NDArray[Any], width: int, rng: np.random.Generator) -
     """Return (N + diag(shift)) S, shape (m, width), S with one random sign in every row: O(nnz + m·width)."""
     m, sketch = N.shape[0], np.empty((N.shape[0], width), dtype=N.dtype)
     column, sign = rng.integers(width, size=m), rng.choice(np.array([-1, 1], dtype=N.dtype), m)
-    sketch_rows(N, shift, column, sign, sketch)
+    rows = [np.ascontiguousarray(x, np.int32) for x in (N.indptr, N.indices)]
+    data, diagonal, signs = (np.ascontiguousarray(x, N.dtype) for x in (N.data, shift, sign))
+    name = "sketch_f32" if N.dtype == np.float32 else "sketch_f64"
+    call(name, *sketch.shape, *rows, data, diagonal, np.ascontiguousarray(column, np.int64), signs, sketch)
     return sketch
 
 

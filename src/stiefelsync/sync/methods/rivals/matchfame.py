@@ -11,9 +11,9 @@ from scipy import sparse
 
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.stiefel.result import Status
-from stiefelsync.sync.likelihood.tree import along_tree
 from stiefelsync.sync.method import Callback, Details, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods.rivals._cycles import corruption, three_cycles
+from stiefelsync.sync.methods.rivals._tree import along_tree
 from stiefelsync.sync.methods.rivals.spectral import largest_clusters
 from stiefelsync.sync.options import option
 from stiefelsync.sync.rounding import assign_sparse

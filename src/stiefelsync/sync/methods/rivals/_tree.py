@@ -1,4 +1,4 @@
-"""A start for blocks that differ much: labels handed on along a tree of blocks that agree with the others."""
+"""Labels handed on along a spanning tree of the objects."""
 
 from __future__ import annotations
 
@@ -8,47 +8,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.kernels import count_triangles
-from stiefelsync.sync.likelihood.matches import MatchTable
 
-__all__ = ["agreement", "along_tree", "tree_start"]
+__all__ = ["along_tree"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-def agreement(table: MatchTable) -> Floats:
-    """Return for every compared pair of objects the share of triangles over its matches that close; shape (P,).
-
-    A match of points a and b forms a triangle with a third object that both have a match in; it closes if that is the
-    same point. A pair without triangles gets 0.
-
-    Notes
-    -----
-    O(M·k) and a dense array of shape (m, k).
-
-    Examples
-    --------
-    >>> pairs = {(0, 1): [[0, 0], [1, 1]], (1, 2): [[0, 0], [1, 1]], (0, 2): [[0, 0], [1, 1]], (2, 3): [[0, 0]]}
-    >>> agreement(MatchTable.of(Matchings.from_pairs(pairs, [2, 2, 2, 2]), 2)).tolist()
-    [1.0, 1.0, 1.0, 0.0]
-    """
-    closed, all_ = count_triangles(table)
-    return np.asarray(closed / np.maximum(all_, 1))
-
-
-def tree_start(table: MatchTable) -> Ints:
-    """Return labels, (m,), below d, handed on along the tree of pairs of objects of largest total agreement.
-
-    A point that the tree gives no label opens one; of all opened, the d with most points are kept, the others are -1.
-
-    Examples
-    --------
-    >>> tree_start(MatchTable.of(Matchings.from_labels([0, 1, 1, 0, 0, 1], [2, 2, 2]), 2)).tolist()
-    [0, 1, 1, 0, 0, 1]
-    """
-    # Lengths above zero, since a sparse graph takes zero for no edge.
-    return table.largest(along_tree(table.matchings, 2.0 - agreement(table)))
 
 
 def along_tree(matchings: Matchings, length: Floats) -> Ints:
