@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stiefelsync import Matchings
-from stiefelsync.positions.doubt import LOSS, _affordable, doubt
+from stiefelsync.positions.doubt import LOSS, _affordable, _mean, doubt
 from stiefelsync.positions.need import expendable
 
 
@@ -156,3 +156,9 @@ def test_right_matches_are_spent_on_the_worst_pairs_then_on_single_matches(seed:
     assert found.tolist() == expected
     assert 0 < len(whole) < hopeless.sum()
     assert any(expected[n] and problem.match_pairs[n] not in whole for n in range(M))
+
+
+def test_the_mean_over_the_matches_of_a_pair() -> None:
+    problem = Matchings.from_pairs({(0, 1): [[0, 0]], (0, 2): [[0, 0], [1, 1]], (1, 2): [[1, 1]]}, [2, 2, 2])
+    odds, which = np.array([1.0, 3.0, 0.0, np.inf]), np.array([True, True, True, False])
+    assert _mean(problem, odds, which).tolist() == [0.5, 0.375, 0.0]
