@@ -111,7 +111,7 @@ def solve_in_groups(
     5. *joining*: as :func:`~stiefelsync.sync.tracks.join.join`, first within groups, then at their
        borders.
 
-    With weights a second answer is grown along the heaviest first. Of the two each piece of the
+    With weights a second answer is grown along the heaviest first. Of the two each part of the
     problem that neither cuts has the one that keeps more weight.
 
     Parameters
