@@ -303,3 +303,24 @@ def test_pairs_with_more_contradictions_than_due_are_trusted_less() -> None:
     assert 0 < lost[-1] < lost[0]
     odds = lost[0] / (1 - lost[0]) - lost[-1] / (1 - lost[-1])
     np.testing.assert_allclose(rates[some], odds * np.array(factor))
+
+
+@given(problems())
+def test_matches_are_judged_that_third_objects_speak_of(problem: Matchings) -> None:
+    rng = np.random.default_rng(problem.n_matches)
+    kept, which = rng.random((2, problem.n_matches)) < 0.8
+    support = np.where(rng.random(problem.n_matches) < 0.2, np.nan, 0.5)
+    before = np.where(kept, 1.0, np.inf)
+    odds, found = before.copy(), witnesses(problem, kept, which)
+    judged = module._ask(problem, kept, support, odds, which)
+    for n in range(problem.n_matches):
+        spoken = found.agree[n] or found.differ[n] or found.silent[n]
+        assert judged[n] == bool(kept[n] and not np.isnan(support[n]) and spoken)
+        assert odds[n] == before[n] / 2.0 ** found.agree[n]
+
+
+def test_more_matches_than_can_be_counted_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Matchings.from_labels([0, 0, 0], [1, 1, 1])
+    monkeypatch.setattr(module, "_MAX_MATCHES", 3)
+    with pytest.raises(InputError, match="3 matches are more than the 2 that can be doubted at once"):
+        witnesses(problem)

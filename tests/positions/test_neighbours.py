@@ -14,7 +14,7 @@ import pytest
 from stiefelsync import Matchings, synchronise
 from stiefelsync.errors import InputError
 from stiefelsync.positions import neighbours as module
-from stiefelsync.positions.neighbours import neighbour_support
+from stiefelsync.positions.neighbours import neighbour_support, weighed
 
 EVERY, ROUNDS = 4, 5  # every fourth ratio decides on the commonest, five means are taken around it
 
@@ -291,3 +291,13 @@ def test_a_stop_while_neighbours_are_asked_is_a_stop():
     result = synchronise(problem, method="tracks", callback=callback)
     assert stages == ["neighbours"]
     assert result.status == "stopped by the callback"
+
+
+def test_weights_are_multiplied_by_support_and_none_becomes_nothing() -> None:
+    problem = Matchings.from_labels([0, 1, 2, 3, 0, 1, 2, 3], [4, 4]).with_weights(np.array([4.0, 2.0, 1e-300, 8.0]))
+    found = weighed(problem, np.array([0.5, 0.0, 1e-30, np.nan]))
+    assert found is not None
+    assert found.indices[:, 0].tolist() == [0, 2, 3]
+    tiny = np.finfo(np.float64).tiny
+    np.testing.assert_allclose(found.weights, [2.0, tiny, 8.0 * (0.5 + 0.0 + 1e-30) / 3])
+    assert weighed(problem, np.array([0.4, 0.0, 0.3, np.nan])) is None
