@@ -285,10 +285,10 @@ def _worth(
 
 
 def _next_theta(theta: float, excess: float, curvature: float) -> float:
-    """Return log θ after a step of Newton's method, no longer than ½."""
+    """Return log θ after a step of Newton's method, no longer than 2."""
     gradient = excess - theta / _THETA_DEVIATION**2
     step = gradient / (curvature + 1 / _THETA_DEVIATION**2)
-    return float(np.clip(theta + np.clip(step, -0.5, 0.5), 0.0, _MAX_THETA))
+    return float(np.clip(theta + np.clip(step, -2.0, 2.0), 0.0, _MAX_THETA))
 
 
 def _rounded(values: Floats | float) -> Floats:

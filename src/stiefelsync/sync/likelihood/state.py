@@ -13,6 +13,8 @@ __all__ = ["State"]
 
 Ints = NDArray[np.int64]
 
+_FITS = 4  # of the rates to the labels given, since θ takes a step each time
+
 
 class State:
     """Labels of all points, the rates that fit them, and sums from which any move is scored.
@@ -58,7 +60,8 @@ class State:
         call("begin_chain", self._chain)
         self._use(first_rates(seen))
         if informed:
-            self.fit()
+            for _ in range(_FITS):
+                self.fit()
 
     def counts(self) -> Counts:
         """Count what the labels say; O(M + k·labels)."""
