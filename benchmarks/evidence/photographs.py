@@ -285,7 +285,7 @@ PAGES = [
         title="Methods on photographs, judged by true cameras",
         runs={
             "matches": "benchmarks.epipolar --scenes entry fountain --databases ratio95 "
-            "rewired20 --methods {' '.join(EPIPOLAR)}"
+            f"rewired20 --methods {' '.join(EPIPOLAR)}"
         },
         needs="data",
         claim=_epipolar_claim,
