@@ -13,6 +13,7 @@ from scipy.sparse.linalg import eigsh
 from stiefelsync.stiefel.lanczos import extreme_pair
 from stiefelsync.stiefel.operators import as_operator
 from stiefelsync.stiefel.orthonormal import orthonormalise, polar
+from stiefelsync.stiefel.secondary import sparsity
 from stiefelsync.stiefel.subspace import _rayleigh_ritz, dominant_subspace, leading_vectors, next_eigenvalue
 from tests.stiefel.planted import clusters, distance, scattered, spectrum, top
 from tests.tolerances import rounding
@@ -207,3 +208,15 @@ def test_threads_survive_a_fork(rng):
     there = queue.get(timeout=60)
     child.join(timeout=60)
     assert there == here
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_subspace_may_be_the_whole_space(method: str) -> None:
+    found = dominant_subspace(np.diag([3.0, 2.0, 1.0]), 3, method=method, rng=0)
+    np.testing.assert_allclose(found.values, [3.0, 2.0, 1.0], atol=1e-9)
+
+
+def test_sparsity_is_relative_to_the_largest_entry() -> None:
+    U = np.array([[10.0, -0.05], [0.2, -9.0]])
+    assert [sparsity(scale * U) for scale in (1.0, 1e-6, 1e6)] == [0.25] * 3
+    assert sparsity(U, 0.03) == 0.5
