@@ -97,8 +97,8 @@ def cell_seeds(folder: Path) -> list[bytes]:
     """Return the cells of three sessions as every program keeps them that is read back."""
     made = []
     for name, ending in (
-        ("cells", "csv"), ("places", "csv"), ("caiman", "npy"), ("cellreg", "mat"), ("track2p", "csv"),
-        ("roicat", "json"),
+        ("cells", "csv"), ("cells", "parquet"), ("places", "csv"), ("caiman", "npy"), ("cellreg", "mat"),
+        ("track2p", "csv"), ("roicat", "json"),
     ):  # fmt: skip
         path = folder / f"{name}.{ending}"
         path.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ def test_sync_writes_a_table_and_a_page(run, mouse, tmp_path):
     page = tmp_path / "cells.html"
     told = run("sync", *mouse, "-o", tmp_path / "cells.csv", "--report", page)
     assert "transitivity" in told.stdout
+    assert "MB of memory at most" in told.stdout
     header = (tmp_path / "cells.csv").read_text().splitlines()[0]
     assert header == "cell,confidence,day01,day02,day03,day04"
     assert "Worst cells first" in page.read_text()
@@ -31,6 +32,7 @@ def test_figures_are_json(run, mouse, tmp_path):
     assert told["sessions"] == ["day01", "day02", "day03", "day04"]
     assert told["method"] == "tracks and greedy joins, weighed"
     assert told["planes"][0]["doubled"] == 0
+    assert told["peak_memory_bytes"] > 10**7
     assert len(told["planes"][0]["registrations"]) == 6
 
 

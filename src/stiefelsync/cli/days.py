@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stiefelsync.cli.terminal import facts, progress, show, show_json
+from stiefelsync.cli.terminal import facts, peak_memory, progress, show, show_json, spent
 from stiefelsync.errors import InputError, unknown_name
 from stiefelsync.following import OPTIONS, Followed, follow, summary
 from stiefelsync.sync.method import Progress
@@ -37,7 +37,7 @@ def sync_days(
     _refuse(unused)
     done = _follow(inputs, output, options, quiet, **given)
     if json:
-        show_json(done.as_dict() | {"seed": seed})
+        show_json(done.as_dict() | {"seed": seed, "peak_memory_bytes": peak_memory()})
     elif not quiet:
         lines = summary(done) | {"method": f"{done.method}, threshold {done.threshold:g}", "time": _time(done)}
         show(facts(f"{_named(inputs)} → {output}", lines))
@@ -81,4 +81,4 @@ def _named(inputs: Sequence[Path]) -> str:
 
 def _time(done: Followed) -> str:
     steps = ", ".join(f"{name} {seconds:.2f}" for name, seconds in done.seconds.items())
-    return f"{sum(done.seconds.values()):.2f} s in all ({steps})"
+    return f"{spent(sum(done.seconds.values()))} ({steps})"
