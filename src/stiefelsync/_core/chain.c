@@ -9,6 +9,7 @@
 #define REACHES 3 /* none, one, or more earlier objects far away that hold it */
 #define NOBODY_HOLDS (-1)
 #define FIXED (-2)     /* a point that keeps its label for now */
+#define MOST_ORDERED 256 /* objects that are sorted by what they gain by an exchange */
 #define HOPELESS 30.0  /* log-odds against which nothing is drawn */
 #define AT(object, label) ((int64_t)(label) * s->k + (object))
 
@@ -379,10 +380,61 @@ static int64_t matches_gained(const Chain *s, int64_t i, int64_t c, int64_t e) {
     return gained;
 }
 
+/* What it is worth that points a of object i and b of its compared object x have one label. */
+static inline double pair_worth(const Chain *s, int64_t i, int64_t x, int64_t a, int64_t b) {
+    const int64_t at = s->near_start[i] + x, j = s->near_object[at];
+    const double *w = s->worth + 5 * s->near_pair[at];
+    const int64_t row = s->partner_start[i] + (a - s->offsets[i]) * (s->near_start[i + 1] - s->near_start[i]) + x;
+    const int64_t mine = s->partner[row];
+    if (mine == b) return w[0] + (s->weight ? s->weight[row] : 0.0);
+    const int64_t theirs = s->partner[s->partner_start[j] +
+                                      (b - s->offsets[j]) * (s->near_start[j + 1] - s->near_start[j]) +
+                                      s->near_back[at]];
+    return w[1 + ((i < j ? mine : theirs) >= 0)] + w[3 + ((i < j ? theirs : mine) >= 0)];
+}
+
+/* Sort members by what they gain by exchanging labels c and e, each after those before it. That is
+   a sum over pairs of objects, of which one exchanges and one does not. `place`, (k,), is scratch,
+   as are `J`, (count, count), and `gain`. */
+static void order_by_gain(const Chain *s, int32_t *members, int64_t count, int64_t c, int64_t e,
+                          int32_t *place, double *J, double *gain) {
+    for (int64_t i = 0; i < s->k; i++) place[i] = -1;
+    for (int64_t y = 0; y < count; y++) place[members[y]] = (int32_t)y;
+    memset(J, 0, (size_t)(count * count) * 8);
+    for (int64_t y = 0; y < count; y++) {
+        const int64_t i = members[y], p = s->point[AT(i, c)], q = s->point[AT(i, e)];
+        gain[y] = 0.0;
+        for (int64_t x = 0; x < s->near_start[i + 1] - s->near_start[i]; x++) {
+            const int64_t j = s->near_object[s->near_start[i] + x], z = place[j];
+            if (z < 0) continue;
+            const int64_t r = s->point[AT(j, c)], t = s->point[AT(j, e)];
+            double v = 0.0;
+            if (p >= 0 && t >= 0) v += pair_worth(s, i, x, p, t);
+            if (q >= 0 && r >= 0) v += pair_worth(s, i, x, q, r);
+            if (p >= 0 && r >= 0) v -= pair_worth(s, i, x, p, r);
+            if (q >= 0 && t >= 0) v -= pair_worth(s, i, x, q, t);
+            J[y * count + z] = v;
+            gain[y] += v;
+        }
+    }
+    for (int64_t y = 0; y < count; y++) {
+        int64_t best = y;
+        for (int64_t x = y + 1; x < count; x++)
+            if (gain[place[members[x]]] > gain[place[members[best]]]) best = x;
+        const int32_t kept = members[y];
+        members[y] = members[best];
+        members[best] = kept;
+        const double *row = J + place[members[y]] * count;
+        for (int64_t x = 0; x < count; x++) gain[x] -= 2 * row[x];
+    }
+}
+
 /* Two labels are exchanged in the objects nearest to one of them: how many is drawn from all
-   possible numbers, none among them. */
+   possible numbers, none among them. At temperature zero objects come in the order of what they
+   gain, each after those before it, and the best number is taken. */
 static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float *distance, double inverse,
-                          int32_t *members, float *key, double *sum, double *chance, int64_t *fresh) {
+                          int32_t *members, double *key, double *sum, double *chance, int32_t *place,
+                          double *J, int64_t *fresh) {
     int64_t c, e;
     const double u = draw_unit(s);
     if (u < 0.6 && M > 0) {
@@ -407,7 +459,7 @@ static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float 
     /* Sort members by distance from the centre. */
     for (int64_t y = 0; y < count; y++) {
         const int32_t object = members[y];
-        const float far = distance[centre * s->k + object];
+        const double far = distance[centre * s->k + object];
         int64_t x = y;
         for (; x > 0 && key[x - 1] > far; x--) {
             key[x] = key[x - 1];
@@ -416,6 +468,7 @@ static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float 
         key[x] = far;
         members[x] = object;
     }
+    if (!isfinite(inverse) && count <= MOST_ORDERED) order_by_gain(s, members, count, c, e, place, J, key);
     const int64_t shared = s->shared[0];
     double best = 0.0;
     int64_t between = 0, pick = 0;
@@ -488,8 +541,9 @@ API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins
     Visit v;
     Room room = {0, 0};
     int32_t *members = 0;
-    float *key = 0;
-    double *sum = 0, *chance = 0;
+    int32_t *place = 0;
+    double *key = 0, *sum = 0, *chance = 0, *J = 0;
+    const int64_t ordered = s->k < MOST_ORDERED ? s->k : MOST_ORDERED;
     for (int pass = 0; pass < 2; pass++) {
         room.taken = 0;
         v.column = take(&room, s->d, 8);
@@ -506,7 +560,9 @@ API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins
         v.now = take(&room, largest, 8);
         v.holder = take(&room, candidates, 8);
         members = take(&room, s->k, 4);
-        key = take(&room, s->k, 4);
+        place = take(&room, s->k, 4);
+        key = take(&room, s->k, 8);
+        J = take(&room, ordered * ordered, 8);
         sum = take(&room, s->k + 1, 8);
         chance = take(&room, s->k + 1, 8);
         if (pass == 0 && !(room.memory = malloc(room.taken + 8))) return -1;
@@ -521,7 +577,8 @@ API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins
         }
         for (int64_t x = 0; x < s->k; x++) visit_object(s, order[x], inverse, &v, &fresh);
         for (int64_t x = 0; x < exchanges; x++)
-            exchange_near(s, ends, M, distance, inverse, members, key, sum, chance, &fresh);
+            exchange_near(s, ends, M, distance, inverse, members, key, sum, chance, place, J,
+                          &fresh);
         for (int64_t x = 0; x < joins; x++) join_labels(s, ends, M, members);
     }
     free(room.memory);

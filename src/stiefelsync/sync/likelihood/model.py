@@ -127,14 +127,16 @@ def beta_fit(hits: Floats, trials: Floats) -> tuple[float, float]:
     --------
     >>> beta_fit(np.array([5.0, 5.0]), np.array([10.0, 10.0]))
     (0.5, inf)
-    >>> beta_fit(np.array([0.0, 10.0]), np.array([10.0, 10.0]))
-    (0.5, 0.5)
+    >>> beta_fit(np.array([0.0, 10.0] * 50), np.full(100, 10.0))[1]
+    0.5
     """
     hits, trials = hits[trials > 0], trials[trials > 0]
     if not len(trials):
         return _FIRST_P, np.inf
     share, p = trials / trials.sum(), float(hits.sum() / trials.sum())
-    excess = float(share @ (hits / trials - p) ** 2 - share @ (p * (1 - p) / trials))
+    chance = float(share @ (p * (1 - p) / trials))
+    # What chance does is known to √(2/n) of itself: two of these are left out.
+    excess = float(share @ (hits / trials - p) ** 2) - chance * (1 + 2 * (2 / len(trials)) ** 0.5)
     return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, _LEAST_CONCENTRATION)
 
 

@@ -47,6 +47,8 @@ class Recipe:
         Visits of all objects, at temperature one, before labels are compared.
     samples, every
         Labels sampled by each of two chains, and visits of all objects between two of them.
+    rounds
+        How often labels climb to the likeliest ones near, at temperature zero, while they burn in.
     joins
         Tries, per point and visit, to join two labels in the first of these, if that is likelier.
     """
@@ -55,16 +57,18 @@ class Recipe:
     burn: int
     samples: int
     every: int
+    rounds: int = 0
     joins: float = 0.0
 
 
 RECIPES = {
-    "full": Recipe(("spectral",), burn=40, samples=20, every=2),
-    "compared": Recipe(("spectral", "alone"), burn=120, samples=30, every=2, joins=0.1),
-    "nearby": Recipe(("alone", "tracks"), burn=300, samples=40, every=2),
+    "full": Recipe(("spectral",), burn=40, samples=20, every=2, rounds=1),
+    "compared": Recipe(("spectral", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
+    "nearby": Recipe(("alone", "tracks"), burn=250, samples=40, every=2, rounds=4),
 }
 """By kind: every object has all universe points; (nearly) all objects were compared; some were."""
 
+_CLIMBS, _OFTENER = 5, 3  # visits at temperature zero, and how many times more exchanges they try
 _LEARN_AFTER = 8  # visits from "alone" before rates are fitted
 
 
@@ -118,11 +122,18 @@ def improve(
 ) -> State:
     """Move labels to likelier ones, at temperature zero, until none changes."""
     state = State(seen, labels, seed=seed, most=most)
-    for n in range(_IMPROVE):
+    tried = False
+    for _ in range(_IMPROVE):
         before = state.labels.copy()
-        state.move(joins=int(joins * len(labels)), temperature=0.0, exchanges=_exchanges(seen) if n and exchange else 0)
+        state.move(temperature=0.0)
         if np.array_equal(before, state.labels):
-            break
+            # Objects one by one have no more to gain; labels may have.
+            if tried or not exchange:
+                break
+            tried = True
+            state.move(exchanges=_exchanges(seen), joins=int(joins * len(labels)), temperature=0.0)
+            if np.array_equal(before, state.labels):
+                break
         state.fit()
     return state
 
@@ -156,6 +167,7 @@ def search(
     scale = min(1.0, max(_BUDGET / max(_work(matchings), 1), _LEAST_SWEEPS) / visits)
     burn, samples = max(int(scale * recipe.burn), 4), max(int(scale * recipe.samples), 4)
     exchanges, total = _exchanges(seen), int(scale * visits)
+    climb = max(burn // (recipe.rounds + 1), 1)
     found, done, states = Found(np.full(matchings.n_points, -1, dtype=np.int64)), 0, {}
 
     def told(stage: str) -> bool:
@@ -183,6 +195,10 @@ def search(
                 if n >= _LEARN_AFTER or name != "alone":
                     state.fit()
                 state.move(exchanges=exchanges, joins=int(joins * matchings.n_points))
+                if (n + 1) % climb == 0 and n + climb <= burn:
+                    for _ in range(_CLIMBS):
+                        state.fit()
+                        state.move(exchanges=_OFTENER * exchanges, temperature=0.0)
                 done += 1
                 if n % 8 == 0 and told(f"{name} start"):
                     break
