@@ -26,7 +26,7 @@ import stiefelsync
 from stiefelsync import Matchings, datasets, io, synchronise
 from stiefelsync.errors import ConvergenceWarning, StiefelSyncError
 
-__all__ = ["Call", "draw", "outcome", "perform", "public"]
+__all__ = ["Call", "draw", "outcome", "perform", "public", "ready"]
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 FEW = 5  # values taken of what is returned bit by bit
@@ -91,6 +91,13 @@ def _world() -> dict[str, Any]:
     answer = synchronise(problem, 3)
     network = datasets.synthetic(6, 4, 1.0, 0.1, rng=0)[0]
     return {"problem": problem, "labels": answer.labels, "answer": answer, "W": network.to_matrix()}
+
+
+def ready(_: Path) -> list[bytes]:
+    """Make what sound arguments are made of, so that this does not count for the first call; there are no files."""
+    public()
+    _world()
+    return []
 
 
 def _file(folder: Path) -> Path:

@@ -271,7 +271,7 @@ TARGETS: dict[str, Target] = {
     "cells": Target(
         ".cells", answers.cell_seeds, words=(*TABLE, b"session", b"roi", b"null", b"[[", b"1.5"), read=answers.cells
     ),
-    "calls": Target(".txt", lambda _: [], make=lambda number: str(number).encode(), outcome=calls.outcome),
+    "calls": Target(".txt", calls.ready, make=lambda number: str(number).encode(), outcome=calls.outcome),
 }  # fmt: skip
 # Targets that are named for what is damaged, and the format that reads it.
 FORMATS = {"pickles": "opensfm", "pages": "colmap", "chunks": "hloc", "columns": "dataset", "tables": "csv"}
