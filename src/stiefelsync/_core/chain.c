@@ -433,12 +433,12 @@ static void order_by_gain(const Chain *s, int32_t *members, int64_t count, int64
    possible numbers, none among them. At temperature zero objects come in the order of what they
    gain, each after those before it, and the best number is taken. */
 static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float *distance, double inverse,
-                          int32_t *members, double *key, double *sum, double *chance, int32_t *place,
+                          int64_t turn, int32_t *members, double *key, double *sum, double *chance, int32_t *place,
                           double *J, int64_t *fresh) {
     int64_t c, e;
     const double u = draw_unit(s);
-    if (u < 0.6 && M > 0) {
-        const int64_t x = draw_below(s, M);
+    if (turn >= 0 || (u < 0.6 && M > 0)) {
+        const int64_t x = turn >= 0 ? turn : draw_below(s, M);
         c = s->labels[ends[x]];
         e = s->labels[ends[M + x]];
     } else {
@@ -504,9 +504,7 @@ static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float 
 
 /* One label of two that matches join is given to all objects that hold the other alone, if that is
    likelier. */
-static void join_labels(Chain *s, const int64_t *ends, int64_t M, int32_t *members) {
-    if (M == 0) return;
-    const int64_t x = draw_below(s, M);
+static void join_labels(Chain *s, const int64_t *ends, int64_t M, int64_t x, int32_t *members) {
     const int64_t c = s->labels[ends[x]], e = s->labels[ends[M + x]];
     if (c == e) return;
     int64_t count = 0, both = 0;
@@ -525,7 +523,8 @@ static void join_labels(Chain *s, const int64_t *ends, int64_t M, int32_t *membe
         for (int64_t y = count - 1; y >= 0; y--) swap_labels(s, members[y], c, e);
 }
 
-/* Visit all objects, in random order, so many times, with so many exchanges in between. */
+/* Visit all objects, in random order, so many times, with so many exchanges in between. Labels to
+   exchange or to join are those of random matches or, at temperature zero, of all in turn. */
 API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins, double inverse, const int64_t *ends,
                       int64_t M, const float *distance, int32_t *order) {
     int64_t largest = 0, candidates = 0, fresh = 0;
@@ -577,9 +576,10 @@ API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins
         }
         for (int64_t x = 0; x < s->k; x++) visit_object(s, order[x], inverse, &v, &fresh);
         for (int64_t x = 0; x < exchanges; x++)
-            exchange_near(s, ends, M, distance, inverse, members, key, sum, chance, place, J,
+            exchange_near(s, ends, M, distance, inverse, isfinite(inverse) || M == 0 ? -1 : x % M, members, key, sum, chance, place, J,
                           &fresh);
-        for (int64_t x = 0; x < joins; x++) join_labels(s, ends, M, members);
+        for (int64_t x = 0; M > 0 && x < joins; x++)
+            join_labels(s, ends, M, isfinite(inverse) ? draw_below(s, M) : x % M, members);
     }
     free(room.memory);
     return 0;

@@ -29,7 +29,7 @@ _BUDGET = 600_000_000  # of these in all, a few seconds; but for _LEAST_SWEEPS
 _LEAST_SWEEPS = 32
 _SURE, _SURE_SWEEPS = 0.998, 8  # fscore of sampled labels among each other that needs no more of them
 _GAP = 10.0  # nats by which a start must be likelier for the other to be forgotten
-_IMPROVE = 12  # visits of all objects at temperature zero at most
+_IMPROVE = 24  # visits of all objects at temperature zero at most
 _OFTEN = 2.0  # exchanges per compared object and point, at most …
 _MOST_EXCHANGES = 0.1  # … and per point
 
@@ -68,7 +68,7 @@ RECIPES = {
 }
 """By kind: every object has all universe points; (nearly) all objects were compared; some were."""
 
-_CLIMBS, _OFTENER = 5, 3  # visits at temperature zero, and how many times more exchanges they try
+_CLIMBS = 5  # visits at temperature zero in a round
 _LEARN_AFTER = 8  # visits from "alone" before rates are fitted
 
 
@@ -117,21 +117,17 @@ def _work(matchings: Matchings) -> int:
     return int(2 * (sizes[i] * sizes[j]).sum())
 
 
-def improve(
-    seen: Observations, labels: Ints, *, seed: int, most: int | None, joins: float = 0.0, exchange: bool = True
-) -> State:
+def improve(seen: Observations, labels: Ints, *, seed: int, most: int | None, exchange: bool = True) -> State:
     """Move labels to likelier ones, at temperature zero, until none changes."""
     state = State(seen, labels, seed=seed, most=most)
-    tried = False
     for _ in range(_IMPROVE):
         before = state.labels.copy()
         state.move(temperature=0.0)
         if np.array_equal(before, state.labels):
             # Objects one by one have no more to gain; labels may have.
-            if tried or not exchange:
+            if not exchange:
                 break
-            tried = True
-            state.move(exchanges=_exchanges(seen), joins=int(joins * len(labels)), temperature=0.0)
+            state.climb()
             if np.array_equal(before, state.labels):
                 break
         state.fit()
@@ -181,7 +177,7 @@ def search(
             seed = int(rng.integers(2**62))
             joins = recipe.joins if name != "given" else 0.0
             if name == "spectral":
-                state = improve(seen, begin, seed=seed, most=most, joins=joins / 2)
+                state = improve(seen, begin, seed=seed, most=most)
                 found.labels = shared(state.compact())
                 if matchings.n_objects > _FEW and (samples_of := _agreeing(state, matchings)) is not None:
                     found.samples, found.starts = samples_of, {name: state.log_posterior()}
@@ -198,7 +194,7 @@ def search(
                 if (n + 1) % climb == 0 and n + climb <= burn:
                     for _ in range(_CLIMBS):
                         state.fit()
-                        state.move(exchanges=_OFTENER * exchanges, temperature=0.0)
+                        state.climb()
                 done += 1
                 if n % 8 == 0 and told(f"{name} start"):
                     break

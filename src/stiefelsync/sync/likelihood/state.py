@@ -13,6 +13,7 @@ __all__ = ["State"]
 
 Ints = NDArray[np.int64]
 
+_LEAST_CLIMBS, _CLIMBS_PER_LABEL = 30, 2  # pairs of labels that are tried
 _FITS = 4  # of the rates to the labels given, since θ takes a step each time
 
 
@@ -97,6 +98,18 @@ class State:
             "sample_labels", self._chain, 1, exchanges, joins, inverse, ends, ends.shape[1], self.seen.distance,
             self._order,
         )  # fmt: skip
+
+    def climb(self) -> None:
+        """Try at temperature zero to exchange, and to join, the labels that most matches lead between."""
+        L, (a, b) = self.labels, self.seen.ends
+        across = np.flatnonzero(L[a] != L[b])
+        low, high = np.minimum(L[a], L[b])[across], np.maximum(L[a], L[b])[across]
+        _, first, count = np.unique(low * len(L) + high, return_index=True, return_counts=True)
+        shared = int((self._size > 1).sum())
+        most = np.argsort(-count, kind="stable")[: max(_LEAST_CLIMBS, _CLIMBS_PER_LABEL * shared)]
+        ends = np.ascontiguousarray(self.seen.ends[:, across[first[most]]])
+        n = len(most)
+        call("sample_labels", self._chain, 1, n, n, np.inf, ends, n, self.seen.distance, self._order)
 
     def log_posterior(self) -> float:
         """How likely matches and labels are."""
