@@ -62,6 +62,7 @@ class Recipe:
 
 
 RECIPES = {
+    "few": Recipe(("spectral", "alone"), burn=120, samples=60, every=2, rounds=2, joins=0.1),
     "full": Recipe(("spectral",), burn=40, samples=20, every=2, rounds=1),
     "compared": Recipe(("spectral", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
     "nearby": Recipe(("alone", "tracks"), burn=250, samples=40, every=2, rounds=4),
@@ -102,6 +103,8 @@ def recipe_for(seen: Observations, universe: int) -> Recipe:
     k = int(np.count_nonzero(seen.sizes))
     if len(seen.sizes) and (seen.sizes == universe).all():
         return RECIPES["full"]
+    if k <= _FEW:
+        return RECIPES["few"]
     return RECIPES["compared" if 2 * len(seen.pairs) >= _COMPARED * k * (k - 1) else "nearby"]
 
 
