@@ -194,13 +194,13 @@ def clean(
         A Dask client: tracks are found in groups of objects on its workers
         (:func:`~stiefelsync.distributed.synchronise`), with method "tracks" only.
     format, to
-        Format of the input and of the output; told from the content and from the ending by default.
+        Formats of the input and of the output, by default recognised by the content and the ending.
     like
-        File to write a changed copy of, for formats that are written so; the input by default.
+        File of which to write a changed copy, for formats written that way; by default the input.
     add
-        Whether matches are written that the original does not have. None: as usual for the format.
+        Whether to write matches that the original does not have. None: as usual for the format.
     pairs
-        A CSV file with the columns ``image_a,image_b,score``: probabilities by somebody else
+        A CSV file with the columns ``image_a,image_b,score``: probabilities from elsewhere
         (Doppelgangers, a retrieval system) that two images show the same place. Then the method is
         "tracks" unless another is asked for. Pairs that scores and third images speak against are
         left out; those judged otherwise than scored are among the figures and on the page.
@@ -209,7 +209,7 @@ def clean(
     certificate
         Whether to compute an upper bound of the objective, which may take longer than the rest.
     force
-        Whether outputs that are there already are replaced.
+        Whether to replace existing outputs.
     **options
         Of the formats and of the method; each goes to all that know it. ``before_verification=True``, for a COLMAP
         database, reads the raw matches and writes raw matches, to be verified next; where pycolmap is installed they

@@ -326,9 +326,10 @@ def judge(
 ) -> Verdict:
     """Judge anyone's answer to matches by what the matches themselves say, without a truth.
 
-    The matches are synchronised, and labellings drawn that explain them about as well as the best
-    one does. What an answer puts together is wrong in so far as these do not; agreement with the
-    matches alone is no referee, since matches that err alike agree.
+    The matches are synchronised, and labellings are drawn that explain them about as well as the
+    best one. A pair of points that the answer puts together is wrong to the extent that these
+    labellings keep it apart. Agreement with the matches alone would not do, since matches that err
+    in the same way agree.
 
     Parameters
     ----------

@@ -52,37 +52,37 @@ def synchronise(
     matchings
         The problem: at least two objects and one match.
     universe : int or "auto"
-        Number d of distinct points across all objects, at least the size of the largest object;
-        estimated by default. Too large is harmless for "accurate" and "fast", too small cannot be
-        repaired: labels then join points that no match connects. More than there are points counts
-        as the number of points, and the result says so; methods that find the universe themselves
-        ignore it.
+        Number d of distinct points in all objects together, at least the size of the largest
+        object; estimated by default. A number that is too large does little harm; one that is too
+        small joins points that no match connects. A number above that of all points counts as the
+        number of points, and the result says so. Methods that find the universe themselves ignore
+        it.
     method
-        One of ``METHODS``. By default "accurate", the best we know, or "correlation" for records of
-        tables; "fast" is for interactive use; "sparse-stiefel" is the paper's, exactly; the rest
-        are there to compare with. Where the universe is to be estimated and is so large that a
-        dense (m, d) matrix is out of reach, "accurate" and "fast" hand over to "tracks"; the result
-        says so. Or a function with the signature of a
-        method (:class:`~stiefelsync.sync.method.Run`), registered or not.
+        One of ``METHODS``, by default "accurate", or "correlation" for records of tables. "fast" is
+        for interactive use, "sparse-stiefel" is the paper's method, and the others are there to
+        compare with. If the universe is to be estimated and is too large for a dense (m, d) matrix,
+        "accurate" and "fast" hand over to "tracks", and the result says so. You can also give a
+        function with the signature of a method (:class:`~stiefelsync.sync.method.Run`), registered
+        or not.
     start : (m,) int, optional
         Labels to go on from, -1 = unknown: a solved problem that has grown, or another method's
         answer. Only for methods with ``METHODS[name].takes_start``. No two points of an object may
         share a label.
     constraints
-        Points that must have one label, and points that cannot: they hold exactly, whatever the
-        method, if its answers are consistent. The universe grows where they need it.
+        Points that must have the same label, and points that must not. They hold exactly for
+        every method whose answers are consistent. The universe grows if they need it.
     prior : (P,) float or Mapping, optional
-        What somebody else thinks of pairs of objects: log-odds that both are of the same thing, of
-        each pair of ``matchings.pair_objects`` or by the numbers of two objects. Matches of pairs
-        that the prior and third objects together
-        (:func:`~stiefelsync.matching.pair_odds.pair_odds`) speak against are left out, whatever the
-        method; the answer says in `pairs` which. :meth:`Synchronisation.extend` does not know of it.
+        Prior knowledge of pairs of objects: log-odds that both show the same thing, for each pair of
+        ``matchings.pair_objects`` or by the numbers of two objects. Matches of pairs are left out,
+        whatever the method, if the prior and third objects together
+        (:func:`~stiefelsync.matching.pair_odds.pair_odds`) speak against them; `pairs` of the answer
+        lists these. :meth:`Synchronisation.extend` does not know of it.
     rng
         Seed or generator; equal seeds give equal answers, None is different every time.
     callback
-        Called with :class:`Progress` now and then; a true return value asks for an early end.
+        Called with :class:`Progress` from time to time; a true return value asks it to stop early.
     **options
-        Of the method; ``METHODS[name].options`` lists them.
+        Options of the method; ``METHODS[name].options`` lists them.
 
     Returns
     -------
