@@ -220,3 +220,4 @@ def test_sparsity_is_relative_to_the_largest_entry() -> None:
     U = np.array([[10.0, -0.05], [0.2, -9.0]])
     assert [sparsity(scale * U) for scale in (1.0, 1e-6, 1e6)] == [0.25] * 3
     assert sparsity(U, 0.03) == 0.5
+    assert sparsity(np.array([[1.0, 0.5, 0.25]]), 0.5) == pytest.approx(1 / 3)  # at the threshold is not below it

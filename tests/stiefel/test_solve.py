@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -298,3 +299,10 @@ def test_secondary_is_the_trace_of_its_gradient_matrix(rng):
     for p in (3, 4, 5, 6):
         assert secondary(U, p) == pytest.approx(np.trace(gradient_matrix(U, p)))
         assert secondary(U, p) == pytest.approx((U**p).sum())
+
+
+def test_results_are_equal_only_with_equal_columns():
+    found = sparse_stiefel(np.diag([3.0, 2.0, 1.0, 0.5]), 2)
+    assert found == replace(found, U=found.U.copy())
+    assert found != replace(found, U=-found.U)
+    assert found != replace(found, n_iter=found.n_iter + 1)
