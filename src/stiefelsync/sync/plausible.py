@@ -2,9 +2,10 @@
 
 Our own answer is where they come from, but it is not taken for right:
 
-* With ten objects or fewer the posterior of a model is sampled.
-* Where a point is matched almost wherever its track goes, rows err: no two tracks were taken for one, since each of
-  their points would lack partners in half of it. Points leave their track by the votes of its other members.
+* Where the method sampled a posterior, its samples are what may be true.
+* Else, where a point is matched almost wherever its track goes, rows err: no two tracks were taken
+  for one, since each of their points would lack partners in half of it. Points leave their track by
+  the votes of its other members.
 * Otherwise every match is right with a probability of its own, by what third objects say of it
   (:func:`match_probability`), and a track falls apart where those drawn to be wrong held it together.
 """
