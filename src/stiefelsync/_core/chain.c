@@ -8,9 +8,9 @@
 #define BINS 13   /* of the share of near objects that hold a label */
 #define REACHES 3 /* none, one, or more earlier objects far away that hold it */
 #define NOBODY_HOLDS (-1)
-#define FIXED (-2)     /* a point that keeps its label for now */
+#define FIXED (-2)       /* a point that keeps its label for now */
 #define MOST_ORDERED 256 /* objects that are sorted by what they gain by an exchange */
-#define HOPELESS 30.0  /* log-odds against which nothing is drawn */
+#define HOPELESS 30.0    /* log-odds against which nothing is drawn */
 #define AT(object, label) ((int64_t)(label) * s->k + (object))
 
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
     const int32_t *later_object, *later_weight;
     const int64_t *far_start;
     const int32_t *far_object;
-    const int32_t *total; /* weights of all earlier near objects, and a little more */
+    const int32_t *total;        /* weights of all earlier near objects, and a little more */
     const double *held, *absent; /* (REACHES, BINS), log-probabilities */
     const double *birth;         /* (k,) */
     double back;
@@ -87,7 +87,8 @@ static inline int64_t bin_of(const Chain *s, int64_t i, int64_t near, int64_t fa
 }
 
 /* What the prior says of object i and label c, held or not. */
-static inline double cell_prior(const Chain *s, int64_t i, int64_t c, int64_t near, int64_t far, int held) {
+static inline double cell_prior(const Chain *s, int64_t i, int64_t c, int64_t near, int64_t far,
+                                int held) {
     (void)c;
     if (near > 0) {
         int64_t b = bin_of(s, i, near, far);
@@ -105,7 +106,8 @@ static double prior_gain(const Chain *s, int64_t i, int64_t c, int64_t *begins) 
     for (int64_t x = s->later_start[i]; x < s->later_start[i + 1]; x++) {
         const int64_t j = s->later_object[x], near = s->near[AT(j, c)], far = s->far[AT(j, c)];
         const int held = s->point[AT(j, c)] >= 0;
-        v += cell_prior(s, j, c, near + s->later_weight[x], far, held) - cell_prior(s, j, c, near, far, held);
+        v += cell_prior(s, j, c, near + s->later_weight[x], far, held) -
+             cell_prior(s, j, c, near, far, held);
         begun -= held && near == 0;
     }
     for (int64_t x = s->far_start[i]; x < s->far_start[i + 1]; x++) {
@@ -134,7 +136,8 @@ static void toggle(Chain *s, int64_t i, int64_t c, int64_t a, int sign) {
         *near += sign * s->later_weight[x];
         if (s->point[AT(j, c)] >= 0) begun += (*near == 0) - before;
     }
-    for (int64_t x = s->far_start[i]; x < s->far_start[i + 1]; x++) s->far[AT(s->far_object[x], c)] += sign;
+    for (int64_t x = s->far_start[i]; x < s->far_start[i + 1]; x++)
+        s->far[AT(s->far_object[x], c)] += sign;
     s->begun[c] += (int32_t)begun;
 }
 
@@ -147,7 +150,8 @@ API void begin_chain(Chain *s) {
     s->shared[0] = 0;
     for (int64_t x = 0; x < s->k * s->d; x++) s->point[x] = NOBODY_HOLDS;
     for (int64_t i = 0; i < s->k; i++)
-        for (int64_t a = s->offsets[i]; a < s->offsets[i + 1]; a++) toggle(s, i, s->labels[a], a, 1);
+        for (int64_t a = s->offsets[i]; a < s->offsets[i + 1]; a++)
+            toggle(s, i, s->labels[a], a, 1);
 }
 
 /* What matches say of point a of object i with label c, others given: against seen here alone. */
@@ -163,10 +167,12 @@ static double evidence(const Chain *s, int64_t i, int64_t a, int64_t c) {
         if (mine == b) {
             v += w[0] + (s->weight ? s->weight[row + x] : 0.0);
         } else {
-            const int64_t theirs = s->partner[s->partner_start[j] +
-                                              (b - s->offsets[j]) * (s->near_start[j + 1] - s->near_start[j]) +
-                                              s->near_back[at[0] + x]];
-            const int row_matched = (i < j ? mine : theirs) >= 0, column_matched = (i < j ? theirs : mine) >= 0;
+            const int64_t theirs =
+                s->partner[s->partner_start[j] +
+                           (b - s->offsets[j]) * (s->near_start[j + 1] - s->near_start[j]) +
+                           s->near_back[at[0] + x]];
+            const int row_matched = (i < j ? mine : theirs) >= 0,
+                      column_matched = (i < j ? theirs : mine) >= 0;
             v += w[1 + row_matched] + w[3 + column_matched];
         }
     }
@@ -175,7 +181,7 @@ static double evidence(const Chain *s, int64_t i, int64_t a, int64_t c) {
 
 /* Room for a visit of an object. */
 typedef struct {
-    int64_t most; /* candidates */
+    int64_t most;    /* candidates */
     int64_t *column; /* (d,): candidate number of a label, or -1 */
     int32_t *label;  /* (most,) */
     double *S, *E;   /* (most, n) scores; (n, most + 1) their exponentials */
@@ -211,7 +217,8 @@ static int64_t score_object(Chain *s, int64_t i, Visit *v) {
                 for (int64_t a = 0; a < n; a++) S[a] = base;
                 count++;
             }
-            const int64_t matched = s->partner[s->partner_start[j] + (b - s->offsets[j]) * width + s->near_back[start + x]];
+            const int64_t matched = s->partner[s->partner_start[j] + (b - s->offsets[j]) * width +
+                                               s->near_back[start + x]];
             const double theirs = other[matched >= 0];
             double *S = v->S + v->column[c] * n;
             for (int64_t a = 0; a < n; a++) S[a] += v->row[a] + theirs;
@@ -241,12 +248,14 @@ static inline double odds(const Visit *v, int64_t n, int64_t count, double alone
 
 /* Points of an object take labels, or pairs of them exchange theirs, with the probabilities that
    scores at a temperature give. */
-static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double inverse, Visit *v) {
+static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double inverse,
+                        Visit *v) {
     /* Labels that are hopeless beside a point's best one are not looked at again. */
     const double hopeless = -HOPELESS / inverse;
     for (int64_t a = 0; a < n; a++) v->top[a] = alone;
     for (int64_t c = 0; c < count; c++)
-        for (int64_t a = 0; a < n; a++) v->top[a] = v->S[c * n + a] > v->top[a] ? v->S[c * n + a] : v->top[a];
+        for (int64_t a = 0; a < n; a++)
+            v->top[a] = v->S[c * n + a] > v->top[a] ? v->S[c * n + a] : v->top[a];
     const int64_t wide = count + 1;
     for (int64_t a = 0; a < n; a++) v->listed[a] = 0, v->total[a] = 0.0;
     for (int64_t c = 0; c <= count; c++)
@@ -273,7 +282,10 @@ static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double
             const double ac = v->E[at] / A, an = odds(v, n, count, alone, inverse, a, now) / A;
             const double ec = odds(v, n, count, alone, inverse, e, c) / B;
             const double en = odds(v, n, count, alone, inverse, e, now) / B;
-            if (ac * en * (an + ec) < draw_unit(s) * (an * ec * (ac + en))) continue;
+            /* A point that is alone is never drawn to swap with: then only one of them may have
+             * been. */
+            const double forth = now < count ? ac + en : ac, back = now < count ? an + ec : ec;
+            if (ac * en * back < draw_unit(s) * (an * ec * forth)) continue;
             v->now[e] = now;
             if (now < count) v->holder[now] = e;
         } else if (now < count) {
@@ -292,7 +304,8 @@ static void assign_object(int64_t n, int64_t count, double alone, Visit *v) {
         double *row = v->E + a * wide;
         const int64_t now = v->now[a];
         for (int64_t c = 0; c < count; c++) row[c] = now == FIXED ? -1e9 : v->S[c * n + a];
-        for (int64_t c = 0; c < n; c++) row[count + c] = c == a ? (now == FIXED ? 1e9 : alone) : -1e12;
+        for (int64_t c = 0; c < n; c++)
+            row[count + c] = c == a ? (now == FIXED ? 1e9 : alone) : -1e12;
         if (now >= 0) row[now < count ? now : count + a] += 1e-6;
     }
     assign_rows(v->E, n, wide, v->pick, v->work);
@@ -324,7 +337,7 @@ static void visit_object(Chain *s, int64_t i, double inverse, Visit *v, int64_t 
     for (int64_t c = 0; c < count; c++) v->column[v->label[c]] = -1;
     for (int64_t a = 0; a < n; a++) {
         if (v->now[a] == count) {
-            if (s->size[s->labels[first + a]] > 0 ) s->labels[first + a] = free_label(s, fresh);
+            if (s->size[s->labels[first + a]] > 0) s->labels[first + a] = free_label(s, fresh);
         } else if (v->now[a] >= 0) {
             s->labels[first + a] = v->label[v->now[a]];
         }
@@ -384,12 +397,14 @@ static int64_t matches_gained(const Chain *s, int64_t i, int64_t c, int64_t e) {
 static inline double pair_worth(const Chain *s, int64_t i, int64_t x, int64_t a, int64_t b) {
     const int64_t at = s->near_start[i] + x, j = s->near_object[at];
     const double *w = s->worth + 5 * s->near_pair[at];
-    const int64_t row = s->partner_start[i] + (a - s->offsets[i]) * (s->near_start[i + 1] - s->near_start[i]) + x;
+    const int64_t row =
+        s->partner_start[i] + (a - s->offsets[i]) * (s->near_start[i + 1] - s->near_start[i]) + x;
     const int64_t mine = s->partner[row];
     if (mine == b) return w[0] + (s->weight ? s->weight[row] : 0.0);
-    const int64_t theirs = s->partner[s->partner_start[j] +
-                                      (b - s->offsets[j]) * (s->near_start[j + 1] - s->near_start[j]) +
-                                      s->near_back[at]];
+    const int64_t theirs =
+        s->partner[s->partner_start[j] +
+                   (b - s->offsets[j]) * (s->near_start[j + 1] - s->near_start[j]) +
+                   s->near_back[at]];
     return w[1 + ((i < j ? mine : theirs) >= 0)] + w[3 + ((i < j ? theirs : mine) >= 0)];
 }
 
@@ -429,12 +444,41 @@ static void order_by_gain(const Chain *s, int32_t *members, int64_t count, int64
     }
 }
 
+/* How much likelier labels become if c and e are exchanged in none, one, two, … of these objects,
+   and how likely these two labels are to be picked in each of these states; the largest of the
+   former. */
+static double exchange_along(Chain *s, int64_t c, int64_t e, int64_t M, const int32_t *members,
+                             int64_t count, double *sum, double *chance) {
+    const int64_t shared = s->shared[0];
+    const double all = (double)s->m * (double)s->m, edges = (double)(M > 0 ? M : 1);
+    double best = 0.0;
+    int64_t between = 0;
+    for (int64_t y = 0; y < count; y++)
+        if (s->point[AT(members[y], c)] >= 0)
+            between += matches_to(s, members[y], s->point[AT(members[y], c)], e);
+    sum[0] = 0.0;
+    for (int64_t y = 0; y <= count - 1; y++) {
+        const double A = s->size[c], B = s->size[e];
+        chance[y] = B == 0   ? 0.2 * A / (double)s->m
+                    : A == 0 ? 0.2 * B / (double)s->m
+                             : 0.6 * (double)between / edges + 0.4 * A * B / all;
+        if (y > 0 && s->shared[0] > shared && s->shared[0] > s->most) chance[y] = 0.0;
+        if (chance[y] > 0.0 && sum[y] > best) best = sum[y];
+        if (y == count - 1) break;
+        sum[y + 1] = sum[y] + swap_gain(s, members[y], c, e);
+        between += matches_gained(s, members[y], c, e);
+        swap_labels(s, members[y], c, e);
+    }
+    for (int64_t y = count - 2; y >= 0; y--) swap_labels(s, members[y], c, e);
+    return best;
+}
+
 /* Two labels are exchanged in the objects nearest to one of them: how many is drawn from all
    possible numbers, none among them. At temperature zero objects come in the order of what they
    gain, each after those before it, and the best number is taken. */
-static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float *distance, double inverse,
-                          int64_t turn, int32_t *members, double *key, double *sum, double *chance, int32_t *place,
-                          double *J, int64_t *fresh) {
+static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float *distance,
+                          double inverse, int64_t turn, int32_t *members, double *key, double *sum,
+                          double *chance, int32_t *place, double *J, int64_t *fresh) {
     int64_t c, e;
     const double u = draw_unit(s);
     if (turn >= 0 || (u < 0.6 && M > 0)) {
@@ -446,7 +490,7 @@ static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float 
         if (u < 0.8) {
             e = s->labels[draw_below(s, s->m)];
         } else {
-            if (s->size[c] < 2) return;
+            if (s->size[c] < 2 || !s->alone) return;
             e = free_label(s, fresh);
         }
     }
@@ -468,38 +512,37 @@ static void exchange_near(Chain *s, const int64_t *ends, int64_t M, const float 
         key[x] = far;
         members[x] = object;
     }
-    if (!isfinite(inverse) && count <= MOST_ORDERED) order_by_gain(s, members, count, c, e, place, J, key);
-    const int64_t shared = s->shared[0];
-    double best = 0.0;
-    int64_t between = 0, pick = 0;
-    for (int64_t y = 0; y < count; y++)
-        if (s->point[AT(members[y], c)] >= 0)
-            between += matches_to(s, members[y], s->point[AT(members[y], c)], e);
-    const double all = (double)s->m * (double)s->m, edges = (double)(M > 0 ? M : 1);
-    sum[0] = 0.0;
-    for (int64_t y = 0; y <= count - 1; y++) {
-        const double A = s->size[c], B = s->size[e];
-        /* How likely these two labels are to be picked in this state. */
-        chance[y] = B == 0 ? 0.2 * A / (double)s->m
-                    : A == 0 ? 0.2 * B / (double)s->m
-                             : 0.6 * (double)between / edges + 0.4 * A * B / all;
-        if (y > 0 && s->shared[0] > shared && s->shared[0] > s->most) chance[y] = 0.0;
-        if (chance[y] > 0.0 && sum[y] > best) best = sum[y];
-        if (y == count - 1) break;
-        sum[y + 1] = sum[y] + swap_gain(s, members[y], c, e);
-        between += matches_gained(s, members[y], c, e);
-        swap_labels(s, members[y], c, e);
-    }
+    if (!isfinite(inverse) && count <= MOST_ORDERED)
+        order_by_gain(s, members, count, c, e, place, J, key);
+    int64_t pick = 0;
+    const double best = exchange_along(s, c, e, M, members, count, sum, chance);
     if (isfinite(inverse)) {
-        double total = 0.0;
-        for (int64_t y = 0; y < count; y++) total += exp_of((sum[y] - best) * inverse) * chance[y];
+        double total = 0.0, again = 0.0;
+        for (int64_t y = 0; y < count; y++)
+            total += chance[y] > 0.0 ? chance[y] * exp_of((sum[y] - best) * inverse) : 0.0;
         double left = draw_unit(s) * total;
-        while (pick < count - 1 && (left -= exp_of((sum[pick] - best) * inverse) * chance[pick]) >= 0.0) pick++;
+        for (; pick < count - 1; pick++)
+            if (chance[pick] > 0.0 &&
+                (left -= chance[pick] * exp_of((sum[pick] - best) * inverse)) < 0.0)
+                break;
+        if (pick == 0 || chance[pick] == 0.0) return;
+        const double gained = sum[pick];
+        for (int64_t y = 0; y < pick; y++) swap_labels(s, members[y], c, e);
+        /* From there other numbers can be drawn, and the way back may be likelier than the way
+         * here, or less likely. */
+        const double next = exchange_along(s, c, e, M, members, count, sum, chance);
+        for (int64_t y = 0; y < count; y++)
+            again += chance[y] > 0.0 ? chance[y] * exp_of((sum[y] - next) * inverse) : 0.0;
+        const double more = (gained + next - best) * inverse;
+        const double u = draw_unit(s);
+        if (more > 0.0 ? u * again < total * exp_of(-more) : u * again * exp_of(more) < total)
+            return;
+        for (int64_t y = pick - 1; y >= 0; y--) swap_labels(s, members[y], c, e);
     } else {
         for (int64_t y = 0; y < count; y++)
             if (chance[y] > 0.0 && sum[y] > sum[pick] + 1e-9) pick = y;
+        for (int64_t y = 0; y < pick; y++) swap_labels(s, members[y], c, e);
     }
-    for (int64_t y = count - 2; y >= pick; y--) swap_labels(s, members[y], c, e);
 }
 
 /* One label of two that matches join is given to all objects that hold the other alone, if that is
@@ -525,8 +568,8 @@ static void join_labels(Chain *s, const int64_t *ends, int64_t M, int64_t x, int
 
 /* Visit all objects, in random order, so many times, with so many exchanges in between. Labels to
    exchange or to join are those of random matches or, at temperature zero, of all in turn. */
-API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins, double inverse, const int64_t *ends,
-                      int64_t M, const float *distance, int32_t *order) {
+API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins, double inverse,
+                      const int64_t *ends, int64_t M, const float *distance, int32_t *order) {
     int64_t largest = 0, candidates = 0, fresh = 0;
     for (int64_t i = 0; i < s->k; i++) {
         const int64_t n = s->offsets[i + 1] - s->offsets[i];
@@ -576,8 +619,8 @@ API int sample_labels(Chain *s, int64_t sweeps, int64_t exchanges, int64_t joins
         }
         for (int64_t x = 0; x < s->k; x++) visit_object(s, order[x], inverse, &v, &fresh);
         for (int64_t x = 0; x < exchanges; x++)
-            exchange_near(s, ends, M, distance, inverse, isfinite(inverse) || M == 0 ? -1 : x % M, members, key, sum, chance, place, J,
-                          &fresh);
+            exchange_near(s, ends, M, distance, inverse, isfinite(inverse) || M == 0 ? -1 : x % M,
+                          members, key, sum, chance, place, J, &fresh);
         for (int64_t x = 0; M > 0 && x < joins; x++)
             join_labels(s, ends, M, isfinite(inverse) ? draw_below(s, M) : x % M, members);
     }
@@ -599,9 +642,11 @@ API void count_pairs(const Chain *s, int64_t pairs, int64_t *counts) {
             for (int64_t a = s->offsets[i]; a < s->offsets[i + 1]; a++) {
                 const int64_t b = s->point[AT(j, s->labels[a])];
                 if (b < 0) continue;
-                const int64_t mine = s->partner[s->partner_start[i] + (a - s->offsets[i]) * degree + x];
+                const int64_t mine =
+                    s->partner[s->partner_start[i] + (a - s->offsets[i]) * degree + x];
                 const int64_t theirs =
-                    s->partner[s->partner_start[j] + (b - s->offsets[j]) * width + s->near_back[start + x]];
+                    s->partner[s->partner_start[j] + (b - s->offsets[j]) * width +
+                               s->near_back[start + x]];
                 both++;
                 right += mine == b;
                 rows += mine >= 0;

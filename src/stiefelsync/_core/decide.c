@@ -1,8 +1,10 @@
 /* Labels of largest expected fscore, from samples: sync/likelihood/decision.py. */
 #include "kernels.h"
 
-/* Group the points of every sample by label: `start`, (samples, m + 1), and `members`, (samples, m). Labels are below m. */
-API void group_samples(int64_t samples, int64_t m, const int32_t *label, int32_t *start, int32_t *members) {
+/* Group the points of every sample by label: `start`, (samples, m + 1), and `members`, (samples,
+ * m). Labels are below m. */
+API void group_samples(int64_t samples, int64_t m, const int32_t *label, int32_t *start,
+                       int32_t *members) {
     for (int64_t s = 0; s < samples; s++) {
         const int32_t *L = label + s * m;
         int32_t *first = start + s * (m + 1), *member = members + s * m;
@@ -15,8 +17,10 @@ API void group_samples(int64_t samples, int64_t m, const int32_t *label, int32_t
     }
 }
 
-/* Count pairs of points with equal labels in a sample and in an answer, (m,), -1 for none, over all samples. */
-API int64_t count_shared(int64_t samples, int64_t m, const int32_t *start, const int32_t *members, const int64_t *answer) {
+/* Count pairs of points with equal labels in a sample and in an answer, (m,), -1 for none, over all
+ * samples. */
+API int64_t count_shared(int64_t samples, int64_t m, const int32_t *start, const int32_t *members,
+                         const int64_t *answer) {
     int64_t *count = zeros_for((size_t)m + 1, 8), total = 0;
     if (!count) return -1;
     for (int64_t s = 0; s < samples; s++)
@@ -31,14 +35,18 @@ API int64_t count_shared(int64_t samples, int64_t m, const int32_t *start, const
     return total;
 }
 
-/* One pass over all objects: each point goes to the cluster, or none, where it gains most: shares of the samples in which
-   members have its label, less `price` for every member. Clusters are numbered below m; new ones are begun for points
-   left alone. At most `most` clusters. Returns how many points moved, or -1. */
-API int64_t decide_sweep(int64_t k, int64_t m, const int64_t *offsets, int64_t samples, const int32_t *label,
-                         const int32_t *start, const int32_t *members, double price, int64_t *answer, int64_t most) {
+/* One pass over all objects: each point goes to the cluster, or none, where it gains most: shares
+   of the samples in which members have its label, less `price` for every member. Clusters are
+   numbered below m; new ones are begun for points left alone. At most `most` clusters. Returns how
+   many points moved, or -1. */
+API int64_t decide_sweep(int64_t k, int64_t m, const int64_t *offsets, int64_t samples,
+                         const int32_t *label, const int32_t *start, const int32_t *members,
+                         double price, int64_t *answer, int64_t most) {
     int64_t largest = 0, moved = 0, used = 0;
-    for (int64_t i = 0; i < k; i++) largest = offsets[i + 1] - offsets[i] > largest ? offsets[i + 1] - offsets[i] : largest;
-    int64_t *size = zeros_for((size_t)m, 8), *column = room_for((size_t)m, 8), *cluster = room_for((size_t)m, 8);
+    for (int64_t i = 0; i < k; i++)
+        largest = offsets[i + 1] - offsets[i] > largest ? offsets[i + 1] - offsets[i] : largest;
+    int64_t *size = zeros_for((size_t)m, 8), *column = room_for((size_t)m, 8),
+            *cluster = room_for((size_t)m, 8);
     int64_t *chosen = room_for((size_t)largest + 1, 8), *touched = room_for((size_t)m, 8);
     int32_t *count = zeros_for((size_t)m, 4);
     double *S = 0;
@@ -77,7 +85,8 @@ API int64_t decide_sweep(int64_t k, int64_t m, const int64_t *offsets, int64_t s
                 int64_t found = 0;
                 if (pass == 1) row = S + (a - first) * (columns + n);
                 for (int64_t s = 0; s < samples; s++) {
-                    const int32_t *from = start + s * (m + 1) + label[s * m + a], *member = members + s * m;
+                    const int32_t *from = start + s * (m + 1) + label[s * m + a],
+                                  *member = members + s * m;
                     for (int64_t x = from[0]; x < from[1]; x++) {
                         const int64_t b = member[x], c = answer[b];
                         if (c < 0 || (b >= first && b < first + n)) continue;
@@ -86,7 +95,8 @@ API int64_t decide_sweep(int64_t k, int64_t m, const int64_t *offsets, int64_t s
                 }
                 for (int64_t x = 0; x < found; x++) {
                     const int64_t c = touched[x];
-                    const double gain = (double)count[c] / (double)samples - price * (double)size[c];
+                    const double gain =
+                        (double)count[c] / (double)samples - price * (double)size[c];
                     count[c] = 0;
                     if (gain <= 0.0) continue;
                     if (pass == 0) {

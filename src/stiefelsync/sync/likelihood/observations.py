@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.special import ndtri
 
 from stiefelsync.matching.matchings import Matchings
@@ -85,6 +85,13 @@ class Observations:
     earlier: Floats
     distance: NDArray[np.float32]
     ranks: Floats | None
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether comparisons close no cycle, so that nothing contradicts a match."""
+        k, (i, j) = len(self.sizes), self.pairs.T
+        graph = sparse.csr_array((np.ones(len(i)), (i, j)), shape=(k, k))
+        return len(i) + int(connected_components(graph, directed=False)[0]) == k
 
     @property
     def sizes(self) -> Ints:

@@ -25,7 +25,8 @@ _FEW = 10  # objects up to which no start is likelier than another for certain
 _MAX_CELLS = 30_000_000  # objects × points of which the state keeps three arrays: 270 MB
 _MAX_WORK = 4_000_000_000  # points × labels near them, over all objects: what a visit of all scores
 _MAX_ALONE = 100_000_000  # of these where every point may begin with a label of its own
-_BUDGET = 600_000_000  # of these in all, a few seconds; but for _LEAST_SWEEPS
+_BUDGET, _PER_POINT = 2_400_000_000, 1_000  # of these in all, a few seconds; and what else a point costs
+_MAX_CLIMB = 20_000_000  # of these for objects to be assigned labels at best, which takes longer
 _LEAST_SWEEPS = 32
 _SURE, _SURE_SWEEPS = 0.998, 8  # fscore of sampled labels among each other that needs no more of them
 _GAP = 10.0  # nats by which a start must be likelier for the other to be forgotten
@@ -62,12 +63,14 @@ class Recipe:
 
 
 RECIPES = {
+    "tree": Recipe(("tracks",), burn=0, samples=0, every=0),
     "few": Recipe(("spectral", "alone"), burn=120, samples=60, every=2, rounds=2, joins=0.1),
     "full": Recipe(("spectral",), burn=40, samples=20, every=2, rounds=1),
-    "compared": Recipe(("spectral", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
+    "compared": Recipe(("spectral", "tracks", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
     "nearby": Recipe(("alone", "tracks"), burn=250, samples=40, every=2, rounds=4),
 }
-"""By kind: every object has all universe points; (nearly) all objects were compared; some were."""
+"""By kind: comparisons close no cycle, so that nothing contradicts a match; few objects; every object has all universe
+points; (nearly) all objects were compared; some were."""
 
 _CLIMBS = 5  # visits at temperature zero in a round
 _LEARN_AFTER = 8  # visits from "alone" before rates are fitted
@@ -101,6 +104,8 @@ class Found:
 def recipe_for(seen: Observations, universe: int) -> Recipe:
     """Return the recipe for a problem with so many universe points, if that is known."""
     k = int(np.count_nonzero(seen.sizes))
+    if seen.acyclic:
+        return RECIPES["tree"]
     if len(seen.sizes) and (seen.sizes == universe).all():
         return RECIPES["full"]
     if k <= _FEW:
@@ -159,11 +164,16 @@ def search(
     """
     seen = observe(matchings)
     recipe, most = recipe_for(seen, universe if sure else -1), universe if sure else None
+    if not recipe.samples:
+        labels = starts[recipe.starts[0]]()
+        assert labels is not None
+        return Found(labels)
     names = [*(["given"] if "given" in starts else []), *recipe.starts]
     if _work(matchings) > _MAX_ALONE and len(names) > 1:
         names = [name for name in names if name != "alone"]
     visits = len(names) * recipe.burn + 2 * recipe.samples * recipe.every
-    scale = min(1.0, max(_BUDGET / max(_work(matchings), 1), _LEAST_SWEEPS) / visits)
+    cost = _work(matchings) + _PER_POINT * matchings.n_points
+    scale = min(1.0, max(_BUDGET / cost, _LEAST_SWEEPS) / visits)
     burn, samples = max(int(scale * recipe.burn), 4), max(int(scale * recipe.samples), 4)
     exchanges, total = _exchanges(seen), int(scale * visits)
     climb = max(burn // (recipe.rounds + 1), 1)
@@ -179,7 +189,7 @@ def search(
                 continue
             seed = int(rng.integers(2**62))
             joins = recipe.joins if name != "given" else 0.0
-            if name == "spectral":
+            if name == "spectral" and _work(matchings) <= _MAX_CLIMB:
                 state = improve(seen, begin, seed=seed, most=most)
                 found.labels = shared(state.compact())
                 if matchings.n_objects > _FEW and (samples_of := _agreeing(state, matchings)) is not None:
@@ -194,7 +204,7 @@ def search(
                 if n >= _LEARN_AFTER or name != "alone":
                     state.fit()
                 state.move(exchanges=exchanges, joins=int(joins * matchings.n_points))
-                if (n + 1) % climb == 0 and n + climb <= burn:
+                if (n + 1) % climb == 0 and n + climb <= burn and _work(matchings) <= _MAX_CLIMB:
                     for _ in range(_CLIMBS):
                         state.fit()
                         state.climb()
