@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
-from scipy.special import logit
 
 from stiefelsync._core.binding import call
 
@@ -86,33 +83,3 @@ def test_products_of_more_rows_than_stay_in_cache():
     expected = np.zeros((m, 37))
     np.add.at(expected, row, data[:, None] * U[indices])
     assert np.array_equal(out, expected)
-
-
-def test_samples_of_labels_swap_by_the_gain_of_all_matches():
-    rng, chains, d, k, n, classes = np.random.default_rng(7), 3, 5, 4, 12, 3
-    member = np.stack([[rng.permutation(n)[:k] for _ in range(d)] for _ in range(chains)])
-    kinds = rng.integers(classes, size=(n, n))
-    kinds = np.ascontiguousarray(np.minimum(kinds, kinds.T))
-    worth = rng.integers(-8, 9, (chains, classes)) / 4
-    size = np.array([5, 4, 1])
-    order = np.array([[rng.permutation(d) for _ in range(chains)] for _ in range(k)])
-    noise = logit(rng.random((k, chains, d // 2)))
-    expected, swaps = member.copy(), 0
-    for i in range(k):
-        for c in range(chains):
-            for x in range(d // 2):
-                one, two = order[i, c, 2 * x], order[i, c, 2 * x + 1]
-                if two >= size[c]:
-                    continue
-                A, B = expected[c, one], expected[c, two]
-                gain = math.fsum(
-                    worth[c, kinds[A[i], B[j]]] + worth[c, kinds[B[i], A[j]]]
-                    - worth[c, kinds[A[i], A[j]]] - worth[c, kinds[B[i], B[j]]]
-                    for j in range(k)
-                )  # fmt: skip
-                if gain > noise[i, c, x]:
-                    A[i], B[i] = B[i], A[i]
-                    swaps += 1
-    call("sample_sweep", member, chains, d, k, size, kinds, n, worth, classes, order, noise)
-    assert np.array_equal(member, expected)
-    assert swaps > 3

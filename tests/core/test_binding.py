@@ -95,21 +95,22 @@ def test_a_kernel_without_memory_says_so():
         call("assign", none, 0, 2**56, np.empty(0, dtype=np.int64))
 
 
-def test_structs_keep_their_arrays_and_refuse_what_does_not_fit():
-    where, offsets = np.empty(6, dtype=np.int64), np.zeros(3, dtype=np.int64)
-    made = struct("Entries", k=2, d=3, m=5, where=where, offsets=offsets, hope=0.5)
+def test_structs_keep_their_arrays_and_refuse_what_does_not_fit(monkeypatch):
+    monkeypatch.setitem(STRUCTS, "Points", "k, d, where i8[d*k], X f8[k]?, hope f8, lift f8")
+    where = np.empty(6, dtype=np.int64)
+    made = struct("Points", k=2, d=3, where=where, hope=0.5)
     assert (made.k, made.d, made.hope, made.lift) == (2, 3, 0.5, 0.0)
     assert any(one is where for one in made.kept)
     assert made.where == where.ctypes.data
     assert made.X is None
-    with pytest.raises(TypeError, match="Entries has no field how"):
-        struct("Entries", how=1)
-    with pytest.raises(ValueError, match="where of Entries must hold 6 entries, not 5"):
-        struct("Entries", k=2, d=3, m=5, where=where[:5], offsets=offsets)
-    with pytest.raises(TypeError, match="where of Entries must be an array of int64, not NoneType"):
-        struct("Entries", k=2, d=3, m=5, offsets=offsets)
-    with pytest.raises(TypeError, match="s of hopeful_pairs must be a struct Entries"):
-        call("hopeful_pairs", None, np.empty(0, dtype=np.int64), 0, np.empty(0, dtype=bool))
+    with pytest.raises(TypeError, match="Points has no field how"):
+        struct("Points", how=1)
+    with pytest.raises(ValueError, match="where of Points must hold 6 entries, not 5"):
+        struct("Points", k=2, d=3, where=where[:5])
+    with pytest.raises(TypeError, match="where of Points must be an array of int64, not NoneType"):
+        struct("Points", k=2, d=3)
+    with pytest.raises(TypeError, match="s of begin_chain must be a struct Chain"):
+        call("begin_chain", made)
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -119,7 +120,8 @@ def test_the_library_has_every_function(name):
 
 
 def test_constants_and_structs():
-    assert [constant(name) for name in CONSTANTS] == [64, 16, 16]
+    assert all(constant(name) > 0 for name in CONSTANTS)
+    assert constant("angles") == 16
     for name in STRUCTS:
         assert binding._struct(name)[0].__name__ == name
 
