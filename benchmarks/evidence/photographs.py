@@ -225,8 +225,8 @@ def _positions_plot(record: Record, axes: Any) -> None:
 
 
 def _courtyard(record: Record) -> Grid:
-    rows = [[row[1], row[2], *row[4:8], row[9]] for row in record["courtyard"].tables[0].rows]
-    return Grid(["database", "mapper", "AUC@1°", "AUC@5°", "images", "points in ≥ 3 images", "recall"], rows)
+    rows = [[f"{row[1]}, {row[2]}", row[4], row[5], row[9]] for row in record["courtyard"].tables[0].rows]
+    return Grid(["database, mapper", "AUC@1°", "AUC@5°", "recall"], rows)
 
 
 def _both(cell: str) -> tuple[float, float]:
