@@ -25,7 +25,7 @@ _FEW = 10  # objects up to which no start is likelier than another for certain
 _MAX_CELLS = 30_000_000  # objects × points of which the state keeps three arrays: 270 MB
 _MAX_WORK = 4_000_000_000  # points × labels near them, over all objects: what a visit of all scores
 _MAX_ALONE = 100_000_000  # of these where every point may begin with a label of its own
-_BUDGET, _PER_POINT = 2_400_000_000, 1_000  # of these in all, a few seconds; and what else a point costs
+_BUDGET, _PER_POINT = 2_400_000_000, 2_000  # of these in all, a few seconds; and what else a point costs
 _MAX_CLIMB = 20_000_000  # of these for objects to be assigned labels at best, which takes longer
 _LEAST_SWEEPS = 32
 _SURE, _SURE_SWEEPS = 0.998, 8  # fscore of sampled labels among each other that needs no more of them
@@ -67,7 +67,7 @@ RECIPES = {
     "few": Recipe(("spectral", "alone"), burn=120, samples=60, every=2, rounds=2, joins=0.1),
     "full": Recipe(("spectral",), burn=40, samples=20, every=2, rounds=1),
     "compared": Recipe(("spectral", "tracks", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
-    "nearby": Recipe(("alone", "tracks"), burn=250, samples=40, every=2, rounds=4),
+    "nearby": Recipe(("alone", "tracks"), burn=500, samples=40, every=2, rounds=5),
 }
 """By kind: comparisons close no cycle, so that nothing contradicts a match; few objects; every object has all universe
 points; (nearly) all objects were compared; some were."""
@@ -176,7 +176,7 @@ def search(
     scale = min(1.0, max(_BUDGET / cost, _LEAST_SWEEPS) / visits)
     burn, samples = max(int(scale * recipe.burn), 4), max(int(scale * recipe.samples), 4)
     exchanges, total = _exchanges(seen), int(scale * visits)
-    climb = max(burn // (recipe.rounds + 1), 1)
+    climb = max(burn // (2 * recipe.rounds + 1), 1)  # in the first half of the burn-in
     found, done, states = Found(np.full(matchings.n_points, -1, dtype=np.int64)), 0, {}
 
     def told(stage: str) -> bool:
@@ -204,7 +204,7 @@ def search(
                 if n >= _LEARN_AFTER or name != "alone":
                     state.fit()
                 state.move(exchanges=exchanges, joins=int(joins * matchings.n_points))
-                if (n + 1) % climb == 0 and n + climb <= burn and _work(matchings) <= _MAX_CLIMB:
+                if (n + 1) % climb == 0 and n < burn // 2 and _work(matchings) <= _MAX_CLIMB:
                     for _ in range(_CLIMBS):
                         state.fit()
                         state.climb()
