@@ -402,3 +402,14 @@ def test_odd_columns_of_other_libraries_are_ids():
     called = [uuid.UUID(int=n) for n in range(3)]
     ids, back = linked_ids(pandas.DataFrame({"id_l": called[:2], "id_r": called[1:], "score": [0.9, 0.8]}))
     assert list(ids) == list(back) == called
+
+
+def test_records_of_which_no_pair_is_probable_are_alone(tmp_path):
+    rows = "source_l,id_l,source_r,id_r,score\na,1,b,1,0.05\na,2,b,1,0.01\n"
+    clean(text(tmp_path / "edges.csv", rows), tmp_path / "clusters.csv")
+    lines = (tmp_path / "clusters.csv").read_text().splitlines()
+    assert [line.rsplit(",", 1)[0] for line in lines[1:]] == ["0,a,1", "1,a,2", "2,b,1"]
+    with pytest.raises(InputError, match="there are no matches to synchronise"):
+        clean(tmp_path / "edges.csv", tmp_path / "other.csv", method="accurate")
+    one_each = clean(text(tmp_path / "two.csv", "source_l,id_l,source_r,id_r,score\na,1,b,1,0.9\n"), tmp_path / "b.csv")
+    assert not any("may hold duplicates" in sentence for sentence in one_each.advice)

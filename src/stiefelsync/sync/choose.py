@@ -87,12 +87,12 @@ def choose_method(
     asked = find_method(DEFAULT if method is None else method)
     asked.check_options(options)
     if asked.name in PRESETS:
-        if universe == "auto" and not options and int(matchings.sizes.max(initial=0)) == 1:
-            return Choice(find_method("correlation"), {}, Reason.SINGLE)
         records = matchings.records
         scored = None if method is not None or universe != "auto" or options or records is None else records.scored
         if scored is not None and len(scored[0]) <= MAX_SCORED:
             return Choice(find_method("correlation"), {}, Reason.RECORDS)
+        if universe == "auto" and not options and int(matchings.sizes.max(initial=0)) == 1:
+            return Choice(find_method("correlation"), {}, Reason.SINGLE)
         # Their likelihood has a table of object pairs.
         many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES
         least_entries = int(matchings.sizes.max(initial=0)) * matchings.n_points

@@ -110,6 +110,8 @@ def synchronise(
         method = DEFAULT  # what is chosen for records cannot go on from labels
     choice = choose_method(matchings, universe, method, options)
     chosen, options = choice.method, choice.options
+    if not given.n_matches and chosen.name != "correlation":
+        raise InputError(_EMPTY)
     draws = generator(rng)
     warn_of_single_points(matchings, chosen.name)
     with watch("constraints"):
@@ -148,13 +150,18 @@ def synchronise(
     return Synchronisation(given, chosen.name, outcome, size, estimate, seconds, constraints, pairs)
 
 
+_EMPTY = "the problem is empty: there are no matches to synchronise"
+
+
 def _check_problem(matchings: Matchings) -> None:
     if not isinstance(matchings, Matchings):
         raise InputError(f"synchronise needs Matchings (Matchings.from_pairs …), got {type(matchings).__name__}")
     if matchings.n_objects < 2:
         raise InputError(f"synchronisation needs at least two objects, got {matchings.n_objects}")
-    if not matchings.n_matches:
-        raise InputError("the problem is empty: there are no matches to synchronise")
+    # Improbable pairs of records are no matches, but they say that records are alone.
+    improbable = matchings.records is not None and matchings.records.scored is not None
+    if not matchings.n_matches and not improbable:
+        raise InputError(_EMPTY)
 
 
 def _start(matchings: Matchings, start: ArrayLike, method: Method) -> NDArray[np.int64]:
