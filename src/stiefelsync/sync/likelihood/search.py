@@ -24,11 +24,13 @@ _COMPARED = 0.6  # share of all pairs of objects from which on all are taken to 
 _FEW = 10  # objects up to which no start is likelier than another for certain
 _MAX_CELLS = 30_000_000  # objects × points of which the state keeps three arrays: 270 MB
 _MAX_WORK = 4_000_000_000  # points × labels near them, over all objects: what a visit of all scores
-_MAX_ALONE = 100_000_000  # of these where every point may begin with a label of its own
+_MAX_SCORES = 20_000_000  # of these for a single object: scores take 16 bytes each
+_MAX_ALONE = 20_000_000  # of these where every point may begin with a label of its own
 _BUDGET, _PER_POINT = 2_400_000_000, 2_000  # of these in all, a few seconds; and what else a point costs
 _MAX_CLIMB = 20_000_000  # of these for objects to be assigned labels at best, which takes longer
-_LEAST_SWEEPS = 32
+_LEAST_SWEEPS = 16
 _SURE, _SURE_SWEEPS = 0.998, 8  # fscore of sampled labels among each other that needs no more of them
+_COMPARED_VISITS = 6  # over which the likelihood of a start is averaged
 _GAP = 10.0  # nats by which a start must be likelier for the other to be forgotten
 _IMPROVE = 24  # visits of all objects at temperature zero at most
 _OFTEN = 2.0  # exchanges per compared object and point, at most …
@@ -64,7 +66,7 @@ class Recipe:
 
 RECIPES = {
     "tree": Recipe(("tracks",), burn=0, samples=0, every=0),
-    "few": Recipe(("spectral", "alone"), burn=120, samples=60, every=2, rounds=2, joins=0.1),
+    "few": Recipe(("spectral", "tracks", "alone"), burn=100, samples=75, every=2, rounds=2),
     "full": Recipe(("spectral",), burn=40, samples=20, every=2, rounds=1),
     "compared": Recipe(("spectral", "tracks", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
     "nearby": Recipe(("alone", "tracks"), burn=500, samples=40, every=2, rounds=5),
@@ -115,7 +117,13 @@ def recipe_for(seen: Observations, universe: int) -> Recipe:
 
 def affordable(matchings: Matchings) -> bool:
     """Return whether a problem is small enough for a state with a cell per object and label."""
-    return matchings.n_objects * matchings.n_points <= _MAX_CELLS and _work(matchings) <= _MAX_WORK
+    i, j = matchings.pair_objects.T
+    near = np.bincount(i, matchings.sizes[j], matchings.n_objects) + np.bincount(
+        j, matchings.sizes[i], matchings.n_objects
+    )
+    scores = int((near * matchings.sizes).max(initial=0))
+    cells = matchings.n_objects * matchings.n_points
+    return cells <= _MAX_CELLS and scores <= _MAX_SCORES and _work(matchings) <= _MAX_WORK
 
 
 def _work(matchings: Matchings) -> int:
@@ -185,8 +193,11 @@ def search(
     try:
         for name in names:
             begin = np.arange(matchings.n_points) if name == "alone" else starts[name]()
-            if begin is None:
-                continue
+            if begin is None:  # it costs too much
+                if names != [name]:
+                    continue
+                begin = starts["tracks"]()
+                assert begin is not None
             seed = int(rng.integers(2**62))
             joins = recipe.joins if name != "given" else 0.0
             if name == "spectral" and _work(matchings) <= _MAX_CLIMB:
@@ -252,7 +263,7 @@ def _exchanges(seen: Observations) -> int:
 def _mean_log_posterior(state: State, exchanges: int) -> float:
     """Return the mean over a few visits, as single labels vary."""
     values = []
-    for _ in range(8):
+    for _ in range(_COMPARED_VISITS):
         state.fit()
         state.move(exchanges=exchanges)
         values.append(state.log_posterior())

@@ -113,11 +113,10 @@ def accurate(
             labels=labels, status=report.status, timings=watch.seconds, details=AccurateDetails(float("nan"), {})
         )
 
-    def spectral() -> Ints:
-        labels = spectral_labels(matchings, universe, rng=rng)
-        return tracks() if labels is None else labels
-
-    starts: dict[str, Callable[[], Ints]] = {"spectral": spectral, "tracks": tracks}
+    starts: dict[str, Callable[[], Ints | None]] = {
+        "spectral": partial(spectral_labels, matchings, universe, rng=rng),
+        "tracks": tracks,
+    }
     if start is not None:
         starts["given"] = lambda: start
     with watch("search"):
