@@ -213,15 +213,19 @@ def _tenths_claim(record: Record) -> str:
     worst = max(gap for gaps in told.values() for gap in gaps)
     if worst > 0.2:
         return (
-            "The confidence of a match orders matches by how likely they are right, but it is not a "
-            "probability: in tenths with a hundred matches or more the promise and the share of right "
+            "The confidence of a match orders matches by how likely they are right, but it is "
+            "not a "
+            "probability: in tenths with a hundred matches or more the promise and the share of "
+            "right "
             f"matches differ by up to {worst:.2f} where errors are independent."
         )
     kept = "the .08 aimed at holds" if worst <= 0.08 else "more than the .08 aimed at"
     return (
         "The confidence of a match is nearly how likely it is right: in every tenth with a hundred "
-        f"matches or more the promise and the share of right matches differ by at most {worst:.2f} where "
-        f"errors are independent ({kept}). Where errors repeat themselves, because they belong to a point "
+        "matches or more the promise and the share of right matches differ by at most "
+        f"{worst:.2f} where "
+        f"errors are independent ({kept}). Where errors repeat themselves, because they belong to "
+        "a point "
         "and not to a pair, confidence promises too much."
     )
 
@@ -267,7 +271,8 @@ def _agreement_claim(record: Record) -> str:
     others = max(gap for m, gap in gaps.items() if m != "matchals")
     near = "in every digit given" if others < 5e-5 else f"to within {others:.4f}"
     return (
-        "Our `spectral`, `matcheig` and `nmfsync` give the fscores of the authors' MATLAB programs on "
+        "Our `spectral`, `matcheig` and `nmfsync` give the fscores of the authors' MATLAB "
+        "programs on "
         f"the house sequence {near}, and `matchals` to within {gaps['matchals']:.4f}: the authors "
         "score one-to-many matches, too."
     )
@@ -371,7 +376,9 @@ PAGES = [
             "them again)."
         ),
         notes=_auto,
-        missing=("Real data other than the house sequence: see [cameras](poses.md) and [shapes](shapes.md)."),
+        missing=(
+            "The size of the universe unknown (`--universe 1.5 auto`), and real data other than the house sequence: see [cameras](poses.md) and [shapes](shapes.md)."
+        ),
     ),
     Page(
         name="shapes",
