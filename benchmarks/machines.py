@@ -118,18 +118,18 @@ def differences(mine: list[Answer], theirs: list[Answer]) -> list[dict[str, Any]
 
     from benchmarks.accuracy import instance
     from stiefelsync.matching.metrics import objective
-    from stiefelsync.sync.likelihood.matches import MatchTable
-    from stiefelsync.sync.likelihood.model import log_likelihood
+    from stiefelsync.sync.likelihood.observations import observe
+    from stiefelsync.sync.likelihood.state import State
 
     found = []
     for (setting, seed, method, first), (*_, second) in zip(mine, theirs, strict=True):
         if first == second:
             continue
-        problem, _, d = instance(setting, seed)
-        table, both = MatchTable.of(problem, d), [np.array(answer) for answer in (first, second)]
+        problem = instance(setting, seed)[0]
+        seen, both = observe(problem), [np.array(answer) for answer in (first, second)]
         found.append({
             "setting": setting, "seed": seed, "method": method, "objective": [objective(a, problem) for a in both],
-            "log_likelihood": [log_likelihood(table, a) for a in both],
+            "log_posterior": [State(seen, a, seed=0).log_posterior() for a in both],
         })  # fmt: skip
     return found
 

@@ -16,13 +16,13 @@ from benchmarks.mutations import PACKAGE
 
 # What it is; module; before; after; tests.
 SABOTAGES = (
-    ("half of what rates say", "sync/likelihood/model.py", "0.5 * rest", "rest", "sync/likelihood"),
-    ("the spread term", "sync/likelihood/model.py", "- (wrong + stray) * table.spread", "", "sync/likelihood"),
-    ("k − 1 − s", "sync/likelihood/model.py", "k - 1 - holders", "k - holders", "sync/likelihood"),
-    ("withdraw in accurate", "sync/methods/accurate.py", "withdraw(self.table, labels)", "labels",
-     "sync/test_fast_accurate.py"),
-    ("the tie bonus of refine", "sync/likelihood/gauss_seidel.py", "+= _SLACK * (1 + np.abs(S).max(initial=0.0))",
-     "+= 0.0", "sync/likelihood"),
+    ("the ways to pair off strays", "sync/likelihood/model.py", "    value -= float(gammaln(strays + 1).sum())\n", "",
+     "sync/likelihood"),
+    ("strays in what a match is worth", "sync/likelihood/model.py", " + np.log(np.maximum(strays, 0.5))", "",
+     "sync/likelihood"),
+    ("only earlier objects are far", "sync/likelihood/observations.py", "D[rank[:, None] <= rank] = np.inf",
+     "D[rank[:, None] == rank] = np.inf", "sync/likelihood"),
+    ("half of the expected fscore as price", "sync/likelihood/decision.py", "value / 2", "value", "sync/likelihood"),
     ("unique maximum of the projection", "sync/rounding.py",
      "(np.bincount(cell)[cell] == 1) & ((U.max(axis=1, keepdims=True) == U).sum(axis=1) == 1)",
      "np.bincount(cell)[cell] == 1", "sync/test_literal.py sync/test_synchronise.py"),

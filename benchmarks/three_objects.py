@@ -24,8 +24,7 @@ from numba import njit
 
 from stiefelsync import score, synchronise
 from stiefelsync.datasets import synthetic
-from stiefelsync.sync.likelihood.matches import MatchTable
-from stiefelsync.sync.likelihood.sampling import decide, expected_fscore
+from stiefelsync.sync.likelihood.decision import Samples, decide
 
 K, D, RHO, SIGMA = 3, 25, 0.8, 0.3
 CHAINS, SWEEPS, BURN, EVERY = 6, 1200, 600, 5
@@ -82,9 +81,9 @@ def swap(i: int, c: int, e: int, where: Any, label: Any) -> None:  # pragma: no 
 
 @njit(cache=True)
 def chain(where: Any, label: Any, target: Any, sizes: Any, offsets: Any, T: Any, rng: Any) -> Any:  # pragma: no cover
-    """Return how often two points have the same label, (m, m), in a chain that begins hot and cools down."""
+    """Return labels, (samples, m), from a chain that begins hot and cools down."""
     k, d = where.shape
-    P = np.zeros((offsets[-1], offsets[-1]))
+    samples = np.zeros(((SWEEPS - BURN) // EVERY, offsets[-1]), dtype=np.int32)
     L = np.zeros((k, k))
     for i in range(k):
         for j in range(i + 1, k):
@@ -107,18 +106,14 @@ def chain(where: Any, label: Any, target: Any, sizes: Any, offsets: Any, T: Any,
                     L = new
                 else:
                     swap(i, c, e, where, label)
-        if sweep >= BURN and sweep % EVERY == 0:
+        if sweep >= BURN and (sweep - BURN) % EVERY == 0:
             for i in range(k):
-                for j in range(k):
-                    for a in range(sizes[i]):
-                        b = where[j, label[i, a]]
-                        if i != j and b >= 0:
-                            P[offsets[i] + a, offsets[j] + b] += EVERY / (SWEEPS - BURN)
-    return P
+                samples[(sweep - BURN) // EVERY, offsets[i] : offsets[i + 1]] = label[i, : sizes[i]]
+    return samples
 
 
-def posterior(problem: Any, T: Any, seed: int) -> Any:
-    """Return the probability that two points are the same, (m, m), from chains that start at random."""
+def posterior(problem: Any, T: Any, seed: int) -> Samples:
+    """Return labels from chains that start at random."""
     k, sizes, offsets = problem.n_objects, problem.sizes.astype(np.int64), problem.offsets.astype(np.int64)
     target = np.full((k, sizes.max(), k), -1)
     owner = problem.point_objects
@@ -126,14 +121,14 @@ def posterior(problem: Any, T: Any, seed: int) -> Any:
         i, j = owner[x], owner[y]
         target[i, x - offsets[i], j], target[j, y - offsets[j], i] = y - offsets[j], x - offsets[i]
     rng = np.random.default_rng(seed)
-    P = 0.0
+    found = []
     for _ in range(CHAINS):
         label, where = np.full((k, sizes.max()), -1), np.full((k, D), -1)
         for i in range(k):
             label[i, : sizes[i]] = rng.permutation(D)[: sizes[i]]
             where[i, label[i, : sizes[i]]] = np.arange(sizes[i])
-        P = P + chain(where, label, target, sizes, offsets, T, rng) / CHAINS
-    return P
+        found.append(chain(where, label, target, sizes, offsets, T, rng))
+    return Samples.of(offsets, np.concatenate(found))
 
 
 def best_pairs(P: Any, truth: Any, owner: Any) -> float:
@@ -153,14 +148,13 @@ def main() -> None:
     rows = []
     for seed in parser.parse_args().seeds:
         problem, truth = synthetic(D, K, RHO, SIGMA, rng=seed)
-        table = MatchTable.of(problem, D)
         result = synchronise(problem, "auto", rng=seed)
-        P = posterior(problem, T, seed)
-        labels = decide(P, table, synchronise(problem, D, method="fast", rng=seed).labels)
-        promised = expected_fscore(P, table, labels)
+        samples = posterior(problem, T, seed)
+        labels, promised = decide(samples, D)
+        P = np.mean([label[:, None] == label for label in samples.label], axis=0)
         answers = score(problem, truth), score(result.labels, truth), score(labels, truth)
         own = getattr(result.outcome.details, "expected_fscore", None)
-        rows.append([*(s.fscore for s in answers), promised, best_pairs(P, truth, table.owner), own])
+        rows.append([*(s.fscore for s in answers), promised, best_pairs(P, truth, problem.point_objects), own])
         print(seed, *np.round(rows[-1], 3), flush=True)
     mean, error = np.mean(rows, axis=0), np.std(rows, axis=0) / len(rows) ** 0.5
     names = ["input", "`accurate`", "ideal consistent", "it expects", "ideal pairs", "`accurate` expects"]

@@ -59,7 +59,7 @@ print(f"{cycle_error(pairwise).value:.0%} of the cycles of three networks do not
 # --------------------------
 # Every network has the same 48 neurons: full permutations. The correlations count as weights.
 
-result = synchronise(pairwise, HIDDEN, full=True)
+result = synchronise(pairwise, HIDDEN)
 print(f"{cycle_error(result.matchings()).value:.0%} after synchronisation")
 
 # %%

@@ -134,7 +134,7 @@ def test_tracks_is_chosen_for_photographs_only_and_only_where_nobody_else_chose(
     assert method == "tracks"
     assert "Method tracks was chosen" in said
     assert chosen("points.npz")[0] == "accurate"
-    for options in ({"method": "accurate"}, {"universe": 2 * N}, {"n_init": 2}):
+    for options in ({"method": "accurate"}, {"universe": 2 * N}):
         method, said = chosen("database.db", **options)
         assert method == "accurate"
         assert "method='tracks' does not" in said

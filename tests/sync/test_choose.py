@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stiefelsync import InputError, Matchings
+from stiefelsync import Matchings
 from stiefelsync.sync import choose
 from stiefelsync.sync.choose import Reason, choose_method
 
@@ -23,7 +23,6 @@ def test_positions_decide_only_where_everything_is_left_to_us(photographs: Match
     assert (chosen.method.name, chosen.reason) == ("tracks", Reason.POSITIONS)
     for universe, method, options, are_photographs, reason in [
         ("auto", None, {}, False, Reason.USUAL),
-        ("auto", None, {"n_init": 2}, True, Reason.USUAL),
         (500, None, {}, True, Reason.USUAL),
         ("auto", "accurate", {}, True, Reason.ASKED),
     ]:
@@ -37,5 +36,3 @@ def test_large_universes_hand_over_whoever_asks(photographs: Matchings, monkeypa
         chosen = choose_method(photographs, "auto", method, {}, photographs=True)
         assert (chosen.method.name, chosen.reason) == ("tracks", Reason.LARGE)
     assert choose_method(photographs, 500, "fast", {}).reason is Reason.ASKED
-    with pytest.raises(InputError, match="no option n_init"):
-        choose_method(photographs, "auto", None, {"n_init": 2})

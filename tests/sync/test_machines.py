@@ -46,6 +46,6 @@ def test_labels_agree_with_those_of_another_processor_or_tie(kind, threads, firs
     assert len(found) == 60
     for case in machines.differences(first, found):
         # One answer may be as good as another; then rounding chooses between them.
-        for quantity in ("objective", "log_likelihood"):
+        for quantity in ("objective", "log_posterior"):
             one, other = case[quantity]
             assert one == pytest.approx(other, rel=1e-12), case

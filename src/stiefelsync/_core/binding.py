@@ -62,8 +62,10 @@ def struct(name: str, **values: Any) -> ctypes.Structure:
 
     Examples
     --------
-    >>> struct("Entries", k=2, d=0, m=0, where=np.empty(0, dtype=np.int64), offsets=np.zeros(3, dtype=np.int64)).k
-    2
+    >>> struct("Chain", sizes=np.zeros(3))
+    Traceback (most recent call last):
+        ...
+    TypeError: Chain has no field sizes
     """
     kind, fields, convert = _struct(name)
     if unknown := values.keys() - {field.name for field in fields}:

@@ -97,11 +97,6 @@ def choose_method(
         many_objects = matchings.n_objects**2 > MAX_DENSE_ENTRIES
         least_entries = int(matchings.sizes.max(initial=0)) * matchings.n_points
         if universe == "auto" and (least_entries > MAX_PRESET_ENTRIES or many_objects):
-            if options:
-                raise InputError(
-                    f"the universe of this problem is so large that {asked.name!r} hands over to 'tracks', which has no"
-                    f" option {next(iter(options))}; leave it out, or give the universe size"
-                )
             return Choice(find_method("tracks"), {}, Reason.LARGE)
         if many_objects:
             raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,8 @@ def by_first_appearance(labels: ArrayLike) -> NDArray[np.int64]:
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(a, b)
+    if is_dataclass(a) and type(a) is type(b) and not isinstance(a, Record):
+        return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a) if f.compare)
     return bool(a == b)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from stiefelsync import datasets, score
 from stiefelsync.stiefel import sizes
@@ -81,18 +80,6 @@ def test_a_breakdown_in_single_precision_takes_the_exact_route(monkeypatch, fail
     monkeypatch.setattr(start, "block_iteration", broken)
     U = spectral_start(start_matrix(matchings), 10, rng=np.random.default_rng(0))
     assert score(U.argmax(axis=1), truth).fscore == 1.0
-
-
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 40])
-def test_sums_and_scaled_entries_of_sparse_rows_are_those_of_dense_ones(m):
-    rng = np.random.default_rng(m)
-    dense = np.where(rng.random((m, m)) < 0.4, rng.integers(1, 9, (m, m)), 0).astype(float)
-    A, s = sparse.csr_array(dense), 2.0 ** rng.integers(-2, 3, m)
-    np.testing.assert_array_equal(start._row_sums(A), dense.sum(axis=1))
-    for dtype in (np.float32, np.float64):
-        N = start._normalised(A, s, dtype)
-        assert N.dtype == dtype
-        np.testing.assert_array_equal(N.toarray(), s[:, None] * dense * s)
 
 
 def test_labels_of_the_start_are_those_of_the_truth_and_none_where_they_cost_too_much(monkeypatch):
