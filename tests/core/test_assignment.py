@@ -1,4 +1,4 @@
-"""Kernels of rounding and products, against SciPy and loops."""
+"""Kernels of rounding, products and samples, against SciPy and loops."""
 
 from __future__ import annotations
 
