@@ -377,7 +377,8 @@ PAGES = [
         ),
         notes=_auto,
         missing=(
-            "The size of the universe unknown (`--universe 1.5 auto`), and real data other than the house sequence: see [cameras](poses.md) and [shapes](shapes.md)."
+            "The size of the universe unknown (`--universe 1.5 auto`), and real data other than the house "
+            "sequence: see [cameras](poses.md) and [shapes](shapes.md)."
         ),
     ),
     Page(
