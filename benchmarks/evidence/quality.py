@@ -171,7 +171,7 @@ def _sweep_claim(record: Record) -> str:
     return (
         f"From {clear} objects on `accurate` gains more than .05 over its input with either kind "
         "of noise. With "
-        + (f"{' or '.join(worse)} objects it is below its input" if worse else "fewer it gains less")
+        + (f"{', '.join(worse)} objects it is below its input" if worse else "fewer it gains less")
         + ": three objects cannot outvote a mistake, since nothing tells which of three pairs is the wrong one."
     )
 
