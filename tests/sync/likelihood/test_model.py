@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from math import comb, lgamma, log, pi
+from dataclasses import replace
+from math import lgamma, log, pi
 
 import numpy as np
 import pytest
 from scipy.special import beta as beta_function
 
 from stiefelsync import datasets
-from stiefelsync.sync.likelihood.model import beta_fit, fit_slope, stray_rates
+from stiefelsync.sync.likelihood.model import beta_fit, fit_rates, fit_slope, stray_rates
 from stiefelsync.sync.likelihood.observations import observe
 from stiefelsync.sync.likelihood.state import State
 from tests.sync.likelihood import literal
@@ -124,10 +125,57 @@ def test_the_reliability_of_pairs_is_found(error):
     assert (state.rates.worth[:, 1] + state.rates.worth[:, 3] < 0).all()
 
 
-def test_ways_to_choose_are_counted():
-    """Of rows without partner, strays are drawn by rate: among 6 of which 2 are matched there are 15 ways."""
-    t1, t0 = stray_rates(np.array([0.0]), np.array([6.0]), np.array([2.0]), 0.0)
-    share = float(t0[0])
-    assert share == pytest.approx(1 / 3)
-    assert comb(6, 2) * share**2 * (1 - share) ** 4 < 1
-    assert float(t1[0]) == pytest.approx(share)
+@pytest.mark.parametrize("kind", literal.KINDS)
+def test_what_two_points_of_one_label_are_worth(kind):
+    problem, truth = literal.problem(kind)
+    state = State(observe(problem), truth, seed=0)
+    before = replace(state.rates, theta=(0.4, 1.7))
+    counts, seen = state.counts(), state.seen
+    worth = fit_rates(seen, counts, before).worth
+    right, both = counts.right, counts.both
+    kappa = beta_fit(right, both)[1]
+    p = (right.sum() + 2) / (both.sum() + 3)
+    for x, (i, j) in enumerate(seen.pairs.tolist()):
+        R, C, w = right[x], both[x], seen.matched[x] - right[x]
+        reliability = (R + kappa * p) / (C + kappa) if np.isfinite(kappa) else p
+        rates = []
+        for object_, theta in ((i, 0.4), (j, 1.7)):
+            n1, n0 = C - R + 0.25, seen.sizes[object_] - C + 0.25
+            t1, t0 = stray_rates(np.array([n1]), np.array([n0]), np.array([min(w + 0.25, n1 + n0 - 0.25)]), theta)
+            rates.append((np.clip(float(t1[0]), 1e-3, 1 - 1e-3), np.clip(float(t0[0]), 1e-3, 1 - 1e-3)))
+        (t1, t0), (u1, u0) = rates
+        expected = [
+            log(reliability) + log(max(w, 0.5)) - log(t0) - log(u0),
+            log(1 - reliability) + log((1 - t1) / (1 - t0)), log(1 - reliability) + log(t1 / t0),
+            log((1 - u1) / (1 - u0)), log(u1 / u0),
+        ]  # fmt: skip
+        np.testing.assert_allclose(worth[x], expected, atol=2e-6)
+
+
+def test_row_noise_leaves_columns_with_a_partner_matched_and_others_not():
+    found = {}
+    for noise in ("row", "edge"):
+        problem, truth = datasets.synthetic(40, 12, 0.6, 0.4, noise=noise, rng=0)
+        state = State(observe(problem), truth, seed=0)
+        for _ in range(30):
+            state.fit()
+        found[noise] = state.rates.theta
+    assert found["row"][1] > found["row"][0] + 2
+    assert max(found["edge"]) < 1
+
+
+@pytest.mark.parametrize("kind", literal.KINDS)
+def test_shares_of_who_sees_what(kind):
+    problem, truth = literal.problem(kind)
+    state = State(observe(problem), truth, seed=0)
+    counts, rates = state.counts(), state.rates
+    for b in range(literal.BINS * literal.REACHES):
+        usual = 0.05 + 0.9 * (b % literal.BINS + 0.5) / literal.BINS
+        share = (counts.held[b] + usual) / (counts.held[b] + counts.absent[b] + 1)
+        assert rates.held[b] == pytest.approx(log(share), abs=1e-6)
+        assert rates.absent[b] == pytest.approx(log(1 - share), abs=1e-6)
+    assert rates.back == pytest.approx(
+        log((counts.returns + 0.5) / (counts.begun.sum() + 1) / len(set(truth.tolist()))), abs=1e-6
+    )  # fmt: skip
+    # As many labels begin as the rates expect, but for half a label per kind of object.
+    assert np.exp(rates.birth).sum() == pytest.approx(counts.begun.sum(), abs=5)
