@@ -66,7 +66,7 @@ def test_nothing_promised_and_nothing_expected_is_all():
 @pytest.mark.parametrize("most", [3, 7])
 def test_the_decision_is_the_best_of_all_labellings_or_nearly(most):
     reached = []
-    for seed in range(12):
+    for seed in range(30):
         samples = drawn(seed)
         labels, value = decide(samples, most)
         assert value == pytest.approx(literal_expected(samples, labels.tolist()))
@@ -74,7 +74,7 @@ def test_the_decision_is_the_best_of_all_labellings_or_nearly(most):
         assert value <= max(every) + 1e-9
         reached.append(value > max(every) - 1e-9)
         assert value >= 0.95 * max(every)
-    assert np.mean(reached) > 0.7
+    assert np.mean(reached) > 0.95
 
 
 def shared(labels):
