@@ -145,7 +145,7 @@ def test_scene_refuses() -> None:
         InputError, match=r"^a scene needs 1 ≤ seen ≤ window ≤ points and a camera, got seen=9, window=8"
     ):
         scene(10, 2, 9, 8, 0, 0)
-    with pytest.raises(InputError, match=r"^wrong must be between 0 and 1, got 2$"):
+    with pytest.raises(InputError, match=r"^wrong must be between 0 and 1, got 2.0$"):
         scene(10, 2, 5, 8, 2, 0)
 
 

@@ -73,7 +73,7 @@ def test_a_failed_picture_leaves_nothing(tmp_path):
         def savefig(self, *_: object, **__: object) -> None:
             raise RuntimeError
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(InputError, match="RuntimeError"):
         plotting.save(Broken(), tmp_path / "picture.png")
     with pytest.raises(InputError, match=r"must end in \.png, \.pdf or \.svg"):
         plotting.save(canvas.blank(1, 1), tmp_path / "picture.gif")

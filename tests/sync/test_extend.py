@@ -150,7 +150,9 @@ def test_dense_methods_go_on_from_their_labels(method: str) -> None:
     after = before.extend(problem)
     anew = synchronise(problem, 25, method=method)
     assert after.method == method
-    assert score(after.labels, truth).fscore > score(anew.labels, truth).fscore - 0.002
+    # Answers that are decided from samples differ by chance.
+    chance = 0.005 if method == "accurate" else 0.002
+    assert score(after.labels, truth).fscore > score(anew.labels, truth).fscore - chance
     assert (after.labels[: len(before.labels)] == before.labels).mean() > 0.9
 
 

@@ -1,11 +1,11 @@
-/* Labels of points, sampled or improved object by object: sync/likelihood/chain.py, with the model
+/* Labels of points, sampled or improved object by object: sync/likelihood/state.py, with the model
    of sync/likelihood/model.py. Exponentials are polynomials of our own, so that every processor
    draws the same labels. */
 #include "kernels.h"
 
 #include <math.h>
 
-#define BINS 13   /* of the share of near objects that hold a label */
+#define BINS 12   /* of the share of near objects that hold a label */
 #define REACHES 3 /* none, one, or more earlier objects far away that hold it */
 #define NOBODY_HOLDS (-1)
 #define FIXED (-2)       /* a point that keeps its label for now */
@@ -82,14 +82,13 @@ static inline double exp_of(double x) {
 }
 
 static inline int64_t bin_of(const Chain *s, int64_t i, int64_t near, int64_t far) {
-    int64_t share = (BINS - 1) * near / s->total[i];
+    int64_t share = BINS * near / s->total[i];
     return (far < REACHES - 1 ? far : REACHES - 1) * BINS + (share < BINS ? share : BINS - 1);
 }
 
 /* What the prior says of object i and label c, held or not. */
 static inline double cell_prior(const Chain *s, int64_t i, int64_t c, int64_t near, int64_t far,
                                 int held) {
-    (void)c;
     if (near > 0) {
         int64_t b = bin_of(s, i, near, far);
         return held ? s->held[b] : s->absent[b];
@@ -336,10 +335,14 @@ static void visit_object(Chain *s, int64_t i, double inverse, Visit *v, int64_t 
         assign_object(n, count, alone, v);
     for (int64_t c = 0; c < count; c++) v->column[v->label[c]] = -1;
     for (int64_t a = 0; a < n; a++) {
-        if (v->now[a] == count) {
+        /* Several points at once may have joined labels of one holder: no more than are left. */
+        const int64_t at = v->now[a];
+        const int crowded = at >= 0 && at < count && s->alone && s->size[v->label[at]] == 1 &&
+                            s->shared[0] >= s->most;
+        if (at == count || crowded) {
             if (s->size[s->labels[first + a]] > 0) s->labels[first + a] = free_label(s, fresh);
-        } else if (v->now[a] >= 0) {
-            s->labels[first + a] = v->label[v->now[a]];
+        } else if (at >= 0) {
+            s->labels[first + a] = v->label[at];
         }
         toggle(s, i, s->labels[first + a], first + a, 1);
     }
@@ -557,12 +560,13 @@ static void join_labels(Chain *s, const int64_t *ends, int64_t M, int64_t x, int
         if (has && !other) members[count++] = (int32_t)i;
     }
     if (2 * both > count) return;
+    const int64_t shared = s->shared[0];
     double gain = 0.0;
     for (int64_t y = 0; y < count; y++) {
         gain += swap_gain(s, members[y], c, e);
         swap_labels(s, members[y], c, e);
     }
-    if (gain <= 0.0)
+    if (gain <= 0.0 || (s->shared[0] > shared && s->shared[0] > s->most))
         for (int64_t y = count - 1; y >= 0; y--) swap_labels(s, members[y], c, e);
 }
 

@@ -51,7 +51,7 @@ API int64_t decide_sweep(int64_t k, int64_t m, const int64_t *offsets, int64_t s
     int32_t *count = zeros_for((size_t)m, 4);
     double *S = 0;
     void *work = 0;
-    int64_t room = 0;
+    size_t room = 0, bytes = 0;
     if (!size || !column || !cluster || !chosen || !touched || !count) moved = -1;
     for (int64_t a = 0; moved >= 0 && a < m; a++)
         if (answer[a] >= 0) used += size[answer[a]]++ == 0;
@@ -68,12 +68,16 @@ API int64_t decide_sweep(int64_t k, int64_t m, const int64_t *offsets, int64_t s
         for (int pass = 0; pass < 2; pass++) {
             if (pass == 1) {
                 const int64_t wide = columns + n;
-                if (n * wide > room) {
+                const size_t needed = assign_bytes(n, wide);
+                if ((size_t)(n * wide) > room) {
                     free(S);
+                    room = (size_t)(n * wide) * 3 / 2;
+                    S = malloc(room * 8);
+                }
+                if (needed > bytes) {
                     free(work);
-                    room = n * wide + n * wide / 2;
-                    S = malloc((size_t)room * 8);
-                    work = malloc(assign_bytes(n, wide + room / n));
+                    bytes = needed * 3 / 2;
+                    work = malloc(bytes);
                 }
                 if (!S || !work) {
                     moved = -1;

@@ -66,7 +66,7 @@ def extend(
     constraints
         About points of the problem as it is now. Those that the answer holds already go on to hold.
     **options
-        Of "tracks" if that was the method, else of "fast", which has none.
+        Of "tracks" if that was the method; "accurate" and "fast", which go on for others, have none.
 
     Returns
     -------
@@ -83,7 +83,8 @@ def extend(
     problem is solved as a whole again and the count begins anew. That costs less than the steps since the last time,
     and tracks that come out the same keep their labels; only then `doubt` counts.
 
-    Every other method improves the labels it had, all objects against all, as "fast" does from a start.
+    "accurate" begins with the labels it had, beside its other starts. Every other method improves them, all objects
+    against all, as "fast" does from a start.
 
     Examples
     --------
@@ -131,7 +132,8 @@ def _extend(
         return _extend_tracks(carried, matchings, anew, watch, callback, options)
     d = max(solved.universe_size, int(matchings.sizes.max(initial=1)))
     universe: int | str = d if solved.estimate is None else "auto"
-    refined = synchronise(matchings, universe, method="fast", start=carried.labels, callback=callback, **options)
+    method = "accurate" if solved.method == "accurate" else "fast"
+    refined = synchronise(matchings, universe, method=method, start=carried.labels, callback=callback, **options)
     labels = _inherit(carried.labels, refined.labels, np.arange(matchings.n_points))
     size = max(refined.universe_size, int(labels.max(initial=-1)) + 1)
     outcome = replace(refined.outcome, labels=labels)

@@ -12,7 +12,7 @@ from stiefelsync.datasets import synthetic
 from stiefelsync.matching.matchings import Matchings
 from stiefelsync.sync.likelihood.observations import Observations
 
-BINS, REACHES = 13, 3
+BINS, REACHES = 12, 3
 
 
 def matched_points(seen: Observations) -> list[dict[int, int]]:
@@ -58,7 +58,7 @@ def cells(seen: Observations, labels: Any) -> dict[tuple[int, int], tuple[int, i
 
 def bin_of(seen: Observations, i: int, near: int, far: int) -> int:
     """Return the number of a cell's rate."""
-    return min(far, REACHES - 1) * BINS + min((BINS - 1) * near // int(seen.total[i]), BINS - 1)
+    return min(far, REACHES - 1) * BINS + min(BINS * near // int(seen.total[i]), BINS - 1)
 
 
 def log_probability(seen: Observations, labels: Any, rates: Any, weight: Any = None) -> float:

@@ -59,7 +59,10 @@ def literal_log_posterior(state):
             value += log(beta_function(R + a, C - R + b) / beta_function(a, b))
         else:
             value += (R * log(p) if R else 0.0) + ((C - R) * log(1 - p) if C > R else 0.0)
-        for object_, matched, theta in ((i, counts.rows[x], rates.theta[0]), (j, counts.columns[x], rates.theta[1])):
+        for object_, matched, theta in (
+            (i, counts.rows[x], rates.log_theta[0]),
+            (j, counts.columns[x], rates.log_theta[1]),
+        ):
             n1, n0, w = C - R, seen.sizes[object_] - C, M - R
             t1, t0 = (
                 float(t[0]) for t in stray_rates(*(np.array([one + 0.25]) for one in (n1, n0, w)), theta)
@@ -129,7 +132,7 @@ def test_the_reliability_of_pairs_is_found(error):
 def test_what_two_points_of_one_label_are_worth(kind):
     problem, truth = literal.problem(kind)
     state = State(observe(problem), truth, seed=0)
-    before = replace(state.rates, theta=(0.4, 1.7))
+    before = replace(state.rates, log_theta=(0.4, 1.7))
     counts, seen = state.counts(), state.seen
     worth = fit_rates(seen, counts, before).worth
     right, both = counts.right, counts.both
@@ -159,7 +162,7 @@ def test_row_noise_leaves_columns_with_a_partner_matched_and_others_not():
         state = State(observe(problem), truth, seed=0)
         for _ in range(30):
             state.fit()
-        found[noise] = state.rates.theta
+        found[noise] = state.rates.log_theta
     assert found["row"][1] > found["row"][0] + 2
     assert max(found["edge"]) < 1
 

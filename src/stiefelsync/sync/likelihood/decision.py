@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync._core.binding import call
 
-__all__ = ["Samples", "decide"]
+__all__ = ["Samples", "decide", "largest", "shared"]
 
 Ints = NDArray[np.int64]
 
@@ -133,4 +134,35 @@ def decide(samples: Samples, most: int) -> tuple[Ints, float]:
     S = len(samples.label)
     tried = [samples.label[n].astype(np.int64) for n in np.linspace(0, S - 1, _STARTS).astype(int)]
     found = [samples.improve(one, most) for one in tried]
-    return max(found, key=lambda x: x[1])
+    best, value = max(found, key=lambda x: x[1])
+    # Samples may have more labels than the answer.
+    kept = largest(shared(best), most)
+    return kept, value if np.array_equal(kept, best) else samples.expected_fscore(kept)
+
+
+def shared(labels: NDArray[Any]) -> Ints:
+    """Return labels with -1 where nobody else has the same.
+
+    Examples
+    --------
+    >>> shared(np.array([0, 1, 1])).tolist()
+    [-1, 1, 1]
+    """
+    labels = np.asarray(labels, dtype=np.int64)
+    count = np.bincount(labels[labels >= 0], minlength=int(labels.max(initial=-1)) + 1)
+    return np.where((labels >= 0) & (np.append(count, 0)[labels] > 1), labels, -1)
+
+
+def largest(labels: Ints, most: int) -> Ints:
+    """Return labels with -1 for all but the `most` that have most points.
+
+    Examples
+    --------
+    >>> largest(np.array([0, 1, 1, -1]), 1).tolist()
+    [-1, 0, 0, -1]
+    """
+    counts = np.bincount(labels[labels >= 0], minlength=1)
+    kept = np.argsort(-counts, kind="stable")[:most]
+    number = np.full(len(counts) + 1, -1)
+    number[kept] = np.arange(len(kept))
+    return np.asarray(number[labels])

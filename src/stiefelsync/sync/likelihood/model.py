@@ -1,4 +1,4 @@
-"""The model: how likely matches and labels are. docs/method/model.md derives it with the same names.
+"""The model: how likely matches and labels are. docs/method/model.md explains it with the same names.
 
 Of two compared objects i < j call a point of i a *row* and one of j a *column*. C labels are held
 by both. Of these R are matched with each other, each with probability p, the reliability of the
@@ -89,8 +89,8 @@ class Rates:
 
     Attributes
     ----------
-    theta : (2,)
-        log θ of rows and of columns.
+    log_theta : (2,)
+        Of rows and of columns.
     worth : (P, 5)
         What two points of one label are worth: matched with each other; else row unmatched, row
         matched, column unmatched, column matched (the first two with log(1 − p)).
@@ -100,17 +100,14 @@ class Rates:
         log β.
     back
         What it costs a label to come back, beyond β.
-    slope
-        Log-odds of a match per standard deviation of the rank of its weight.
     """
 
-    theta: tuple[float, float]
+    log_theta: tuple[float, float]
     worth: Floats
     held: Floats
     absent: Floats
     birth: Floats
     back: float
-    slope: float = 0.0
 
 
 def beta_fit(hits: Floats, trials: Floats) -> tuple[float, float]:
@@ -140,10 +137,10 @@ def beta_fit(hits: Floats, trials: Floats) -> tuple[float, float]:
     return p, np.inf if excess <= 1e-6 else max(p * (1 - p) / excess - 1, _LEAST_CONCENTRATION)
 
 
-def stray_rates(partnered: Floats, single: Floats, strays: Floats, theta: float) -> tuple[Floats, Floats]:
+def stray_rates(partnered: Floats, single: Floats, strays: Floats, log_theta: float) -> tuple[Floats, Floats]:
     """Return t₁ and t₀, (P,), at which `strays` are expected among left-over points of one side.
 
-    With x = λ and q = e^θ this solves ``n₁ q x / (1 + q x) + n₀ x / (1 + x) = w``, a quadratic
+    With x = λ and q = θ this solves ``n₁ q x / (1 + q x) + n₀ x / (1 + x) = w``, a quadratic
     equation.
 
     Examples
@@ -152,7 +149,7 @@ def stray_rates(partnered: Floats, single: Floats, strays: Floats, theta: float)
     >>> float(t1[0]), float(t0[0])
     (0.5, 0.5)
     """
-    q = np.exp(theta)
+    q = np.exp(log_theta)
     square = q * (partnered + single - strays)
     linear = partnered * q + single - strays * (1 + q)
     root = np.sqrt(linear**2 + 4 * square * strays)
@@ -184,11 +181,11 @@ def fit_rates(seen: Observations, counts: Counts, before: Rates) -> Rates:
     p, kappa = (R.sum() + 2) / (C.sum() + 3), beta_fit(R, C)[1]
     P = (R + kappa * p) / (C + kappa) if np.isfinite(kappa) else np.full(len(R), p)
     P = np.clip(P, _LEAST_RATE, 1 - _LEAST_RATE)
-    worth, gradients = _worth(P, (C - R, si - C), (C - R, sj - C), strays, before.theta)
+    worth, gradients = _worth(P, (C - R, si - C), (C - R, sj - C), strays, before.log_theta)
     matched = counts.rows - R, counts.columns - R
     theta = tuple(
         _next_theta(old, float((x - expected).sum()), curvature)
-        for old, x, (expected, curvature) in zip(before.theta, matched, gradients, strict=True)
+        for old, x, (expected, curvature) in zip(before.log_theta, matched, gradients, strict=True)
     )
     # Who sees what: shares, drawn a little towards the share u itself.
     bins, reaches = constant("bins"), constant("reaches")
@@ -200,7 +197,7 @@ def fit_rates(seen: Observations, counts: Counts, before: Rates) -> Rates:
     share = (counts.returns + 0.5) / (counts.begun.sum() + 1)
     return Rates(
         (theta[0], theta[1]), _rounded(worth), _rounded(np.log(pi)), _rounded(np.log1p(-pi)),
-        _rounded(np.log(beta[kind])), float(_rounded(np.log(share / max(counts.labels, 1)))), before.slope,
+        _rounded(np.log(beta[kind])), float(_rounded(np.log(share / max(counts.labels, 1)))),
     )  # fmt: skip
 
 
@@ -238,7 +235,7 @@ def log_posterior(seen: Observations, counts: Counts, rates: Rates) -> float:
     """Return how likely matches and labels are together, but for a constant of the problem.
 
     The reliabilities of pairs are integrated out (beta-binomial), and strays are those of one side
-    given how many there are on the other. Comparable between labels of one problem.
+    given how many there are on the other; weights are left out. Comparable between labels of one problem.
     """
     si, sj = seen.sizes[seen.pairs].T.astype(np.float64)
     R, C = counts.right, counts.both
@@ -249,7 +246,7 @@ def log_posterior(seen: Observations, counts: Counts, rates: Rates) -> float:
         value = float((betaln(R + a, C - R + b) - betaln(a, b)).sum())
     else:
         value = float(xlogy(R, p).sum() + xlogy(C - R, 1 - p).sum())
-    for n, matched, theta in ((si, counts.rows, rates.theta[0]), (sj, counts.columns, rates.theta[1])):
+    for n, matched, theta in ((si, counts.rows, rates.log_theta[0]), (sj, counts.columns, rates.log_theta[1])):
         n1, n0, x = C - R, n - C, matched - R
         t1, t0 = stray_rates(n1 + _FEW_STRAYS, n0 + _FEW_STRAYS, strays + _FEW_STRAYS, theta)
         value += float((xlogy(x, t1) + xlog1py(n1 - x, -t1) + xlogy(strays - x, t0)).sum())

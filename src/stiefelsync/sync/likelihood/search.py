@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.decision import Samples, decide
+from stiefelsync.sync.likelihood.decision import Samples, decide, largest, shared
 from stiefelsync.sync.likelihood.observations import Observations, observe
 from stiefelsync.sync.likelihood.state import State
 from stiefelsync.sync.method import Progress
 
-__all__ = ["RECIPES", "Found", "Recipe", "affordable", "improve", "recipe_for", "search", "shared"]
+__all__ = ["RECIPES", "Found", "Recipe", "affordable", "improve", "recipe_for", "search"]
 
 Ints = NDArray[np.int64]
 Start = Callable[[], Ints | None]
@@ -30,7 +29,7 @@ _BUDGET, _PER_POINT = 2_400_000_000, 2_000  # of these in all, a few seconds; an
 _MAX_CLIMB = 20_000_000  # of these for objects to be assigned labels at best, which takes longer
 _LEAST_SWEEPS = 16
 _SURE, _SURE_SWEEPS = 0.998, 8  # fscore of sampled labels among each other that needs no more of them
-_COMPARED_VISITS = 6  # over which the likelihood of a start is averaged
+_JUDGING_VISITS = 6  # over which the likelihood of a start is averaged
 _GAP = 10.0  # nats by which a start must be likelier for the other to be forgotten
 _IMPROVE = 24  # visits of all objects at temperature zero at most
 _OFTEN = 2.0  # exchanges per compared object and point, at most …
@@ -53,7 +52,7 @@ class Recipe:
     rounds
         How often labels climb to the likeliest ones near, at temperature zero, while they burn in.
     joins
-        Tries, per point and visit, to join two labels in the first of these, if that is likelier.
+        Tries, per point and visit of the burn-in, to join two labels if that is likelier.
     """
 
     starts: tuple[str, ...]
@@ -175,7 +174,7 @@ def search(
     if not recipe.samples:
         labels = starts[recipe.starts[0]]()
         assert labels is not None
-        return Found(labels)
+        return Found(labels if most is None else largest(labels, most))
     names = [*(["given"] if "given" in starts else []), *recipe.starts]
     if _work(matchings) > _MAX_ALONE and len(names) > 1:
         names = [name for name in names if name != "alone"]
@@ -224,7 +223,8 @@ def search(
                     break
             found.starts[name] = _mean_log_posterior(state, exchanges)
             if found.starts[name] >= max(found.starts.values()):
-                found.labels, found.log_posterior = shared(state.compact()), found.starts[name]
+                found.labels = largest(shared(state.compact()), state.most)
+                found.log_posterior = found.starts[name]
             if told(f"{name} start"):
                 return found
         chains = _two_chains(states, found.starts, seen, most, rng, few=matchings.n_objects <= _FEW)
@@ -246,7 +246,7 @@ def search(
     one, two = (Samples.of(seen.offsets, np.array(kept)) for kept in drawn)
     limit = matchings.n_points if most is None else most
     found.samples = Samples.of(seen.offsets, np.array([*drawn[0], *drawn[1]]))
-    found.labels = shared(decide(found.samples, limit)[0])
+    found.labels = decide(found.samples, limit)[0]
     # What one chain decides on is judged by the other, which did not choose it.
     found.expected_fscore = (
         two.expected_fscore(decide(one, limit)[0]) + one.expected_fscore(decide(two, limit)[0])
@@ -263,7 +263,7 @@ def _exchanges(seen: Observations) -> int:
 def _mean_log_posterior(state: State, exchanges: int) -> float:
     """Return the mean over a few visits, as single labels vary."""
     values = []
-    for _ in range(_COMPARED_VISITS):
+    for _ in range(_JUDGING_VISITS):
         state.fit()
         state.move(exchanges=exchanges)
         values.append(state.log_posterior())
@@ -291,16 +291,3 @@ def _agreeing(state: State, matchings: Matchings) -> Samples | None:
         drawn.append(state.compact())
     samples = Samples.of(state.seen.offsets, np.array(drawn))
     return samples if samples.expected_fscore(before.astype(np.int64)) >= _SURE else None
-
-
-def shared(labels: NDArray[Any]) -> Ints:
-    """Return labels with -1 where nobody else has the same.
-
-    Examples
-    --------
-    >>> shared(np.array([0, 1, 1])).tolist()
-    [-1, 1, 1]
-    """
-    labels = np.asarray(labels, dtype=np.int64)
-    count = np.bincount(labels[labels >= 0], minlength=int(labels.max(initial=-1)) + 1)
-    return np.where((labels >= 0) & (np.append(count, 0)[labels] > 1), labels, -1)

@@ -32,7 +32,7 @@ class State:
         Labels that more than one point may carry, at most; as many as there are points by default.
         Where every object has so many points, every point carries one of them.
     informed
-        Whether rates are fitted to these labels at once, or later (see `settle`).
+        Whether rates are fitted to these labels at once, or only when `fit` is called.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class State:
                 self.fit()
 
     def counts(self) -> Counts:
-        """Count what the labels say; O(M + k·labels)."""
+        """Count what the labels say; O(points × compared objects + k·m)."""
         pairs, k = len(self.seen.pairs), len(self.seen.sizes)
         of_pairs, held, absent, begun = (np.empty(n, np.int64) for n in (4 * pairs, *[len(self._held)] * 2, k))
         call("count_pairs", self._chain, pairs, of_pairs)

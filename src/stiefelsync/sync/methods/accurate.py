@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.decision import Samples
+from stiefelsync.sync.likelihood.decision import Samples, largest
 from stiefelsync.sync.likelihood.search import affordable, search
 from stiefelsync.sync.method import Callback, Details, Outcome, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_labels
@@ -29,13 +29,14 @@ class AccurateDetails(Details):
     Attributes
     ----------
     log_posterior
-        Of matches and labels together, where the search ended.
+        Of matches and labels together: the mean over a few samples from the likeliest start.
     starts
         What was begun with, and how likely labels became from there.
     expected_fscore
         The fscore that samples of the posterior promise for the labels; None if there are none.
     samples
-        Labels sampled from the posterior; None if the problem was too large for that.
+        Labels sampled from the posterior; None if the problem was too large for that, if nothing can
+        contradict a match, or after an interruption.
     labels : (m,) int
         The answer that samples are compared with.
     """
@@ -82,14 +83,15 @@ def accurate(
 ) -> Outcome:
     """Return the labels of largest expected fscore.
 
-    From each start of a recipe labels are moved at random, each move with the probability that the model gives it
-    (:mod:`stiefelsync.sync.likelihood.model`), until they no longer depend on the start. Then two chains of labels are
-    sampled, and of all labellings the one is returned whose fscore, averaged over the samples as if each were the
-    truth, is largest. The share of samples in which two points have the same label is the confidence of their match.
-    Where samples hardly differ from the likeliest labels these are returned at once. The recipes are in
+    From each start of a recipe labels are moved at random, each move with the probability that the
+    model gives it (:mod:`stiefelsync.sync.likelihood.model`), for a fixed number of visits of all
+    objects. Then two chains of labels are sampled, and labels are returned whose expected fscore
+    over the samples is as large as was found (:func:`stiefelsync.sync.likelihood.decision.decide`).
+    The confidence of a match is the share of samples in which its ends have the same label. Where
+    samples hardly differ from the likeliest labels, these are returned at once. The recipes are in
     :data:`stiefelsync.sync.likelihood.search.RECIPES`.
 
-    Problems that are too large for that get the tracks that matches form.
+    Problems that are too large for that get the tracks that matches form, or the given start.
 
     Parameters
     ----------
@@ -128,18 +130,3 @@ def accurate(
 def tracks_labels(matchings: Matchings) -> Ints:
     """Return the labels of the tracks that matches form."""
     return np.asarray(grow_tracks(matchings).labels)
-
-
-def largest(labels: Ints, most: int) -> Ints:
-    """Return labels with -1 for all but the `most` that have most points.
-
-    Examples
-    --------
-    >>> largest(np.array([0, 1, 1, -1]), 1).tolist()
-    [-1, 0, 0, -1]
-    """
-    counts = np.bincount(labels[labels >= 0], minlength=1)
-    kept = np.argsort(-counts, kind="stable")[:most]
-    number = np.full(len(counts) + 1, -1)
-    number[kept] = np.arange(len(kept))
-    return np.asarray(number[labels])

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
+from stiefelsync.sync.likelihood.decision import largest, shared
 from stiefelsync.sync.likelihood.observations import observe
-from stiefelsync.sync.likelihood.search import affordable, improve, shared
+from stiefelsync.sync.likelihood.search import affordable, improve
 from stiefelsync.sync.method import Callback, Outcome, Progress, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import MAX_WORK, spectral_start, start_matrix, start_size
-from stiefelsync.sync.methods.accurate import largest, tracks_labels
+from stiefelsync.sync.methods.accurate import tracks_labels
 from stiefelsync.sync.rounding import nearest
 
 __all__ = ["fast"]
