@@ -15,7 +15,8 @@ HEAD = """\
 # Command line
 
 Every verb takes `--help`. Progress and messages go to standard error, results to standard output; `--json` prints one
-JSON document instead, and `--quiet` prints nothing. Give `-` as the input to read standard input, for formats that are one file.
+JSON document instead, and `--quiet` prints nothing. Give `-` as the input to read
+standard input, for formats that are one file.
 Exit codes: 0 success, 1 something was found (see the verb), 2 bad input, 130 interrupted.
 
 `stiefelsync --install-completion` sets up completion for your shell (bash, zsh, fish, PowerShell): of verbs, options,
