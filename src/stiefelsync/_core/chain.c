@@ -245,6 +245,17 @@ static inline double odds(const Visit *v, int64_t n, int64_t count, double alone
     return exp_of(((c < count ? v->S[c * n + a] : alone) - v->top[a]) * inverse);
 }
 
+/* Whether a candidate is a label that one point holds elsewhere: who takes it makes it shared. */
+static inline int joins_one(const Chain *s, int64_t count, const Visit *v, int64_t c) {
+    return c >= 0 && c < count && s->size[v->label[c]] == 1;
+}
+
+static int64_t labels_joined(const Chain *s, int64_t n, int64_t count, const Visit *v) {
+    int64_t joined = 0;
+    for (int64_t a = 0; a < n; a++) joined += joins_one(s, count, v, v->now[a]);
+    return joined;
+}
+
 /* Points of an object take labels, or pairs of them exchange theirs, with the probabilities that
    scores at a temperature give. */
 static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double inverse,
@@ -265,6 +276,7 @@ static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double
             v->list[at] = (int32_t)c;
             v->total[a] += v->E[at] = exp_of(gap * inverse);
         }
+    int64_t joined = labels_joined(s, n, count, v);
     for (int64_t t = 0; t < n; t++) {
         const int64_t a = draw_below(s, n), now = v->now[a];
         if (now == FIXED) continue;
@@ -287,8 +299,12 @@ static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double
             if (ac * en * back < draw_unit(s) * (an * ec * forth)) continue;
             v->now[e] = now;
             if (now < count) v->holder[now] = e;
-        } else if (now < count) {
-            v->holder[now] = -1;
+        } else {
+            /* No more shared labels than there may be. */
+            const int64_t more = joins_one(s, count, v, c) - joins_one(s, count, v, now);
+            if (more > 0 && s->shared[0] + joined >= s->most) continue;
+            joined += more;
+            if (now < count) v->holder[now] = -1;
         }
         v->now[a] = c;
         if (c < count) v->holder[c] = a;
@@ -297,7 +313,7 @@ static void draw_object(Chain *s, int64_t n, int64_t count, double alone, double
 
 /* The assignment of points to labels, or to nobody else's, of the largest sum of scores. What a
    point has now is worth a little more, so that nothing changes for nothing. */
-static void assign_object(int64_t n, int64_t count, double alone, Visit *v) {
+static void assign_object(const Chain *s, int64_t n, int64_t count, double alone, Visit *v) {
     const int64_t wide = count + n;
     for (int64_t a = 0; a < n; a++) {
         double *row = v->E + a * wide;
@@ -310,6 +326,17 @@ static void assign_object(int64_t n, int64_t count, double alone, Visit *v) {
     assign_rows(v->E, n, wide, v->pick, v->work);
     for (int64_t a = 0; a < n; a++)
         if (v->now[a] != FIXED) v->now[a] = v->pick[a] < count ? v->pick[a] : count;
+    /* No more shared labels than there may be: those of the least scores are left. */
+    int64_t over = s->alone ? s->shared[0] + labels_joined(s, n, count, v) - s->most : 0;
+    for (; over > 0; over--) {
+        int64_t least = -1;
+        for (int64_t a = 0; a < n; a++)
+            if (joins_one(s, count, v, v->now[a]) &&
+                (least < 0 || v->S[v->now[a] * n + a] < v->S[v->now[least] * n + least]))
+                least = a;
+        if (least < 0) break;
+        v->now[least] = count;
+    }
 }
 
 /* Draw the labels of the points of object i anew, at a temperature; 0 assigns them at best. */
@@ -332,17 +359,13 @@ static void visit_object(Chain *s, int64_t i, double inverse, Visit *v, int64_t 
     if (isfinite(inverse))
         draw_object(s, n, count, alone, inverse, v);
     else
-        assign_object(n, count, alone, v);
+        assign_object(s, n, count, alone, v);
     for (int64_t c = 0; c < count; c++) v->column[v->label[c]] = -1;
     for (int64_t a = 0; a < n; a++) {
-        /* Several points at once may have joined labels of one holder: no more than are left. */
-        const int64_t at = v->now[a];
-        const int crowded = at >= 0 && at < count && s->alone && s->size[v->label[at]] == 1 &&
-                            s->shared[0] >= s->most;
-        if (at == count || crowded) {
+        if (v->now[a] == count) {
             if (s->size[s->labels[first + a]] > 0) s->labels[first + a] = free_label(s, fresh);
-        } else if (at >= 0) {
-            s->labels[first + a] = v->label[at];
+        } else if (v->now[a] >= 0) {
+            s->labels[first + a] = v->label[v->now[a]];
         }
         toggle(s, i, s->labels[first + a], first + a, 1);
     }

@@ -132,10 +132,10 @@ def decide(samples: Samples, most: int) -> tuple[Ints, float]:
     (True, 0.8)
     """
     S = len(samples.label)
-    tried = [samples.label[n].astype(np.int64) for n in np.linspace(0, S - 1, _STARTS).astype(int)]
+    # Samples may have more labels than the answer: only the largest are kept, and others may join them.
+    tried = [largest(shared(samples.label[n]), most) for n in np.linspace(0, S - 1, _STARTS).astype(int)]
     found = [samples.improve(one, most) for one in tried]
     best, value = max(found, key=lambda x: x[1])
-    # Samples may have more labels than the answer.
     kept = largest(shared(best), most)
     return kept, value if np.array_equal(kept, best) else samples.expected_fscore(kept)
 
