@@ -21,7 +21,8 @@ Start = Callable[[], Ints | None]
 
 _COMPARED = 0.6  # share of all pairs of objects from which on all are taken to be compared
 _FEW = 10  # objects up to which no start is likelier than another for certain
-_MAX_CELLS = 30_000_000  # objects × points of which the state keeps three arrays: 270 MB
+_MAX_CELLS = 50_000_000  # objects × points, of which the state keeps three arrays: 450 MB
+_MAX_SAMPLED_CELLS = 30_000_000  # of these where labels are sampled, as every visit looks at all
 _MAX_WORK = 4_000_000_000  # points × labels near them, over all objects: what a visit of all scores
 _MAX_SCORES = 20_000_000  # of these for a single object: scores take 16 bytes each
 _MAX_ALONE = 20_000_000  # of these where every point may begin with a label of its own
@@ -114,15 +115,14 @@ def recipe_for(seen: Observations, universe: int) -> Recipe:
     return RECIPES["compared" if 2 * len(seen.pairs) >= _COMPARED * k * (k - 1) else "nearby"]
 
 
-def affordable(matchings: Matchings) -> bool:
-    """Return whether a problem is small enough for a state with a cell per object and label."""
-    i, j = matchings.pair_objects.T
-    near = np.bincount(i, matchings.sizes[j], matchings.n_objects) + np.bincount(
-        j, matchings.sizes[i], matchings.n_objects
-    )
-    scores = int((near * matchings.sizes).max(initial=0))
+def affordable(matchings: Matchings, *, sampled: bool = True) -> bool:
+    """Return whether a problem is small enough for a state, and for labels to be sampled."""
+    sizes, (i, j) = matchings.sizes, matchings.pair_objects.T
+    near = np.bincount(i, sizes[j], matchings.n_objects) + np.bincount(j, sizes[i], matchings.n_objects)
+    scores = int((near * sizes).max(initial=0))
     cells = matchings.n_objects * matchings.n_points
-    return cells <= _MAX_CELLS and scores <= _MAX_SCORES and _work(matchings) <= _MAX_WORK
+    most = _MAX_SAMPLED_CELLS if sampled else _MAX_CELLS
+    return cells <= most and scores <= _MAX_SCORES and _work(matchings) <= _MAX_WORK
 
 
 def _work(matchings: Matchings) -> int:

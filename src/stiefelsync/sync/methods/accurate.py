@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stiefelsync.matching.matchings import Matchings
-from stiefelsync.sync.likelihood.decision import Samples, largest
-from stiefelsync.sync.likelihood.search import affordable, search
+from stiefelsync.sync.likelihood.decision import Samples, largest, shared
+from stiefelsync.sync.likelihood.observations import observe
+from stiefelsync.sync.likelihood.search import affordable, improve, search
 from stiefelsync.sync.method import Callback, Details, Outcome, Reporter, Stopwatch, register
 from stiefelsync.sync.methods._spectral_start import spectral_labels
 from stiefelsync.sync.tracks.grow import grow_tracks
@@ -91,7 +92,8 @@ def accurate(
     samples hardly differ from the likeliest labels, these are returned at once. The recipes are in
     :data:`stiefelsync.sync.likelihood.search.RECIPES`.
 
-    Problems that are too large for that get the tracks that matches form, or the given start.
+    Problems that are too large for samples get the tracks that matches form, or the given start,
+    improved at temperature zero where a state can hold them.
 
     Parameters
     ----------
@@ -110,11 +112,15 @@ def accurate(
     tracks = partial(tracks_labels, matchings)
     if not affordable(matchings):
         with watch("tracks"):
-            labels = largest(tracks() if start is None else start, universe if sure else matchings.n_points)
+            labels = tracks() if start is None else start
+        if affordable(matchings, sampled=False):
+            with watch("search"):
+                state = improve(observe(matchings), labels, seed=0, most=universe if sure else None, exchange=False)
+                labels = shared(state.labels)
+        labels = largest(labels, universe if sure else matchings.n_points)
         return Outcome(
             labels=labels, status=report.status, timings=watch.seconds, details=AccurateDetails(float("nan"), {})
         )
-
     starts: dict[str, Callable[[], Ints | None]] = {
         "spectral": partial(spectral_labels, matchings, universe, rng=rng),
         "tracks": tracks,

@@ -60,7 +60,7 @@ def fast(
     """
     watch, report, most = Stopwatch(), Reporter(callback), universe if sure else None
     U: NDArray[Any] | None = None
-    if not affordable(matchings):
+    if not affordable(matchings, sampled=False):
         with watch("tracks"):
             tracks = tracks_labels(matchings) if start is None else start
         tracks = largest(tracks, matchings.n_points if most is None else most)
