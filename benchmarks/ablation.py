@@ -91,7 +91,6 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "start: alone": lambda: _set(_starts("alone")),
     "move: exchange": lambda: _set((search, "_exchanges", lambda seen: 0)),
     "move: climb": lambda: _set(_recipes(rounds=0), (state.State, "climb", lambda self: None)),
-    "move: join": lambda: _set(_recipes(joins=0.0)),
     "decision": lambda: _set((search, "decide", _likeliest)),
 }
 """What is left out, and how."""

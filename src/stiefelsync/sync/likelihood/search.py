@@ -52,8 +52,6 @@ class Recipe:
         Labels sampled by each of two chains, and visits of all objects between two of them.
     rounds
         How often labels climb to the likeliest ones near, at temperature zero, while they burn in.
-    joins
-        Tries, per point and visit of the burn-in, to join two labels if that is likelier.
     """
 
     starts: tuple[str, ...]
@@ -61,14 +59,13 @@ class Recipe:
     samples: int
     every: int
     rounds: int = 0
-    joins: float = 0.0
 
 
 RECIPES = {
     "tree": Recipe(("tracks",), burn=0, samples=0, every=0),
     "few": Recipe(("spectral", "tracks", "alone"), burn=100, samples=75, every=2, rounds=2),
     "full": Recipe(("spectral",), burn=40, samples=20, every=2, rounds=1),
-    "compared": Recipe(("spectral", "tracks", "alone"), burn=120, samples=30, every=2, rounds=1, joins=0.1),
+    "compared": Recipe(("spectral", "tracks", "alone"), burn=120, samples=30, every=2, rounds=1),
     "nearby": Recipe(("alone", "tracks"), burn=500, samples=40, every=2, rounds=5),
 }
 """By kind: comparisons close no cycle, so that nothing contradicts a match; few objects; every object has all universe
@@ -198,7 +195,6 @@ def search(
                 begin = starts["tracks"]()
                 assert begin is not None
             seed = int(rng.integers(2**62))
-            joins = recipe.joins if name != "given" else 0.0
             if name == "spectral" and _work(matchings) <= _MAX_CLIMB:
                 state = improve(seen, begin, seed=seed, most=most)
                 found.labels = shared(state.compact())
@@ -213,7 +209,7 @@ def search(
             for n in range(burn):
                 if n >= _LEARN_AFTER or name != "alone":
                     state.fit()
-                state.move(exchanges=exchanges, joins=int(joins * matchings.n_points))
+                state.move(exchanges=exchanges)
                 if (n + 1) % climb == 0 and n < burn // 2 and _work(matchings) <= _MAX_CLIMB:
                     for _ in range(_CLIMBS):
                         state.fit()

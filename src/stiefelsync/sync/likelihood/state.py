@@ -91,11 +91,11 @@ class State:
         self._held[:], self._absent[:], self._birth[:] = rates.held, rates.absent, rates.birth
         self._chain.back = rates.back
 
-    def move(self, *, exchanges: int = 0, joins: int = 0, temperature: float = 1.0) -> None:
-        """Visit all objects once, with so many tries to exchange two labels near an object and to join two."""
+    def move(self, *, exchanges: int = 0, temperature: float = 1.0) -> None:
+        """Visit all objects once, with so many tries to exchange two labels near an object."""
         ends, inverse = self.seen.ends, 1 / temperature if temperature else np.inf
         call(
-            "sample_labels", self._chain, 1, exchanges, joins, inverse, ends, ends.shape[1], self.seen.distance,
+            "sample_labels", self._chain, 1, exchanges, 0, inverse, ends, ends.shape[1], self.seen.distance,
             self._order,
         )  # fmt: skip
 
