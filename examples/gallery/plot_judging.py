@@ -39,7 +39,7 @@ axes[0].legend()
 # The worst tracks come with evidence. Somebody who knows looks at ten of them and says which points belong together;
 # the next answer holds that, and other tracks become better, too.
 
-problem, truth = datasets.synthetic(universe=20, objects=15, observed=0.7, error=0.6, rng=1)
+problem, truth = datasets.synthetic(universe=20, objects=15, observed=0.6, error=0.75, rng=1)
 answer = synchronise(problem, method="fast")
 verdict = judge(answer, problem)
 known = Constraints()

@@ -70,7 +70,7 @@ def plausible(ours: Synchronisation, *, rng: np.random.Generator, draws: int = D
     >>> from stiefelsync import datasets, synchronise
     >>> problem, truth = datasets.synthetic(8, 6, observed=1.0, error=0.1, rng=0)
     >>> len(plausible(synchronise(problem, 8), rng=np.random.default_rng(0)).labels)
-    150
+    40
     """
     problem, labels = ours.input, ours.labels
     few = _FEWEST <= problem.n_objects <= _FEW

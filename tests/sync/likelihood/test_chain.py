@@ -62,7 +62,8 @@ def test_sums_follow_the_labels_through_all_moves(kind, temperature):
     state = begun(kind)
     before = state.labels.copy()
     for _ in range(15):
-        state.move(exchanges=40, joins=10, temperature=temperature)
+        state.move(exchanges=40, temperature=temperature)
+        state.climb()
         state.fit()
         found = arrays(state)
         for name, expected in literal_arrays(state).items():
@@ -74,7 +75,8 @@ def test_sums_follow_the_labels_through_all_moves(kind, temperature):
 def test_counts_are_those_of_the_labels(kind):
     state = begun(kind, 1)
     for _ in range(4):
-        state.move(exchanges=20, joins=3)
+        state.move(exchanges=20)
+        state.climb()
     seen, labels, counts = state.seen, state.labels, state.counts()
     held, partner = holders(seen, labels), matched_points(seen)
     for p, (i, j) in enumerate(seen.pairs.tolist()):
