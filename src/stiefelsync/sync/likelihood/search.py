@@ -27,7 +27,7 @@ _MAX_WORK = 4_000_000_000  # points × labels near them, over all objects: what 
 _MAX_SCORES = 20_000_000  # of these for a single object: scores take 16 bytes each
 _MAX_ALONE = 20_000_000  # of these where every point may begin with a label of its own
 _BUDGET, _PER_POINT = 2_400_000_000, 2_000  # of these in all, a few seconds; and what else a point costs
-_MAX_CLIMB = 20_000_000  # of these for objects to be assigned labels at best, which takes longer
+_MAX_ASSIGNED = 500_000_000  # points² × labels of the largest object, up to which it is assigned labels at best
 _LEAST_SWEEPS = 16
 _SURE, _SURE_SWEEPS = 0.998, 8  # fscore of sampled labels among each other that needs no more of them
 _JUDGING_VISITS = 6  # over which the likelihood of a start is averaged
@@ -179,6 +179,8 @@ def search(
     cost = _work(matchings) + _PER_POINT * matchings.n_points
     scale = min(1.0, max(_BUDGET / cost, _LEAST_SWEEPS) / visits)
     burn, samples = max(int(scale * recipe.burn), 4), max(int(scale * recipe.samples), 4)
+    largest_object = int(seen.sizes.max(initial=0))
+    climbs = largest_object**2 * (universe + largest_object) <= _MAX_ASSIGNED
     exchanges, total = _exchanges(seen), int(scale * visits)
     climb = max(burn // (2 * recipe.rounds + 1), 1)  # in the first half of the burn-in
     found, done, states = Found(np.full(matchings.n_points, -1, dtype=np.int64)), 0, {}
@@ -195,7 +197,7 @@ def search(
                 begin = starts["tracks"]()
                 assert begin is not None
             seed = int(rng.integers(2**62))
-            if name == "spectral" and _work(matchings) <= _MAX_CLIMB:
+            if name == "spectral" and climbs:
                 state = improve(seen, begin, seed=seed, most=most)
                 found.labels = shared(state.compact())
                 if matchings.n_objects > _FEW and (samples_of := _agreeing(state, matchings)) is not None:
@@ -210,7 +212,7 @@ def search(
                 if n >= _LEARN_AFTER or name != "alone":
                     state.fit()
                 state.move(exchanges=exchanges)
-                if (n + 1) % climb == 0 and n < burn // 2 and _work(matchings) <= _MAX_CLIMB:
+                if (n + 1) % climb == 0 and n < burn // 2 and climbs:
                     for _ in range(_CLIMBS):
                         state.fit()
                         state.climb()
