@@ -33,9 +33,10 @@ def family(process: int) -> set[int]:
     found, waiting = set(), [process]
     while waiting:
         found.add(number := waiting.pop())
-        for children in Path(f"/proc/{number}/task").glob("*/children"):
-            with suppress(OSError):  # it has ended meanwhile
-                waiting += [int(child) for child in children.read_text().split()]
+        with suppress(OSError):  # it has ended meanwhile
+            for children in list(Path(f"/proc/{number}/task").glob("*/children")):
+                with suppress(OSError):
+                    waiting += [int(child) for child in children.read_text().split()]
     return found
 
 
